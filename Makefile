@@ -1,0 +1,1 @@
+# The two commands of a fresh machine are `make up` and `make test`.

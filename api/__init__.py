@@ -1,0 +1,1 @@
+"""The HTTP service: submissions in, results out, and the pages people see."""

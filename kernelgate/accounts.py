@@ -1,0 +1,104 @@
+"""Accounts, tokens and invites: made by the API and by the command line alike.
+
+A secret is shown once, when it is made. Stored is its SHA-256: with 192 random bits there is nothing to guess, so a slow
+hash would only slow every request down.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterable
+from datetime import timedelta
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from kernelgate.models import Audit, Invite, Role, Scope, Token, User, now
+
+HANDLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,38}")
+TOKEN_PREFIX = "kg_"  # noqa: S105 - lets secret scanners find a leaked token; it is no secret itself
+
+
+class AccountError(ValueError):
+    """A handle, role, scope or expiry that cannot be; the text says the value and what is accepted."""
+
+
+def digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def create_user(session: Session, handle: str, role: Role = Role.SUBMITTER) -> User:
+    """A new account. Raises AccountError when the handle is malformed or taken (case does not distinguish handles)."""
+    if not HANDLE.fullmatch(handle):
+        raise AccountError(
+            f"handle {handle[:60]!r}: 1 to 39 letters, digits, '_', '.' or '-', starting with a letter or digit"
+        )
+    if find_user(session, handle) is not None:
+        raise AccountError(f"handle {handle!r} is taken; choose another")
+    user = User(handle=handle, role=role)
+    session.add(user)
+    session.flush()
+    return user
+
+
+def find_user(session: Session, handle: str) -> User | None:
+    return session.scalars(select(User).where(func.lower(User.handle) == handle.lower())).one_or_none()
+
+
+def scopes_of(role: Role) -> tuple[Scope, ...]:
+    """The most a token of an account with this role may do."""
+    return tuple(Scope) if role == Role.ADMIN else (Scope.READ, Scope.SUBMIT)
+
+
+def create_token(
+    session: Session, user: User, *, name: str = "", scopes: Iterable[Scope] | None = None, days: float
+) -> tuple[Token, str]:
+    """A token and its secret, which is not stored. Raises AccountError for scopes beyond the role or a life not above zero."""
+    allowed = scopes_of(Role(user.role))
+    wanted = tuple(allowed if scopes is None else dict.fromkeys(scopes))
+    beyond = [scope for scope in wanted if scope not in allowed]
+    if beyond or not wanted:
+        raise AccountError(f"scopes {[*map(str, wanted)]}: {user.handle} ({user.role}) may have {[*map(str, allowed)]}")
+    if not 0 < days <= 3650:
+        raise AccountError(f"days {days}: more than 0 and at most 3650")
+    secret = TOKEN_PREFIX + secrets.token_urlsafe(24)
+    token = Token(
+        user_id=user.id,
+        name=name[:80],
+        hash=digest(secret),
+        hint=secret[:8],
+        scopes=[*map(str, wanted)],
+        expires_at=now() + timedelta(days=days),
+    )
+    session.add(token)
+    session.flush()
+    return token, secret
+
+
+def create_invite(
+    session: Session, *, by: User | None, role: Role = Role.SUBMITTER, uses: int = 1, days: float = 7, note: str = ""
+) -> tuple[Invite, str]:
+    """An invite and its secret. Raises AccountError for uses outside 1..1000 or a life outside 0..365 days."""
+    if not 1 <= uses <= 1000:
+        raise AccountError(f"uses {uses}: 1 to 1000")
+    if not 0 < days <= 365:
+        raise AccountError(f"days {days}: more than 0 and at most 365")
+    secret = "kgi_" + secrets.token_urlsafe(24)
+    invite = Invite(
+        hash=digest(secret),
+        role=role,
+        note=note[:200],
+        uses_left=uses,
+        created_by=by.id if by else None,
+        expires_at=now() + timedelta(days=days),
+    )
+    session.add(invite)
+    session.flush()
+    return invite, secret
+
+
+def audit(session: Session, actor: str, action: str, target: str, **data: object) -> None:
+    """Writes down what was done, in the transaction that does it."""
+    session.add(Audit(actor=actor, action=action, target=target, data=dict(data)))

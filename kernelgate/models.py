@@ -1,0 +1,295 @@
+"""The tables. Postgres is the truth of the service; the broker only rings.
+
+A submission's row carries its lease: `attempt`, `lease_owner` and `lease_until` are one fencing token, and every write of a
+running grading is conditional on all of it (see worker/claim.py). A result row is written once per (submission, round) and
+never changed: a rejudge opens a new round and the old result stays.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    CheckConstraint,
+    DateTime,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    MetaData,
+    String,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+
+from kernelgate.verdicts import State
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+def new_id() -> str:
+    """A public id: 16 hex digits from the system's random source, so that ids cannot be guessed or counted."""
+    return secrets.token_hex(8)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Role(StrEnum):
+    """What an account may do. An instructor reads every submission; an admin also changes the service."""
+
+    SUBMITTER = "submitter"
+    INSTRUCTOR = "instructor"
+    ADMIN = "admin"
+
+
+class Scope(StrEnum):
+    """What a token may do, within its account's role."""
+
+    READ = "read"
+    SUBMIT = "submit"
+    ADMIN = "admin"
+
+
+def in_list(column: str, words: type[StrEnum]) -> str:
+    return f"{column} IN ({', '.join(repr(str(word)) for word in words)})"
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(naming_convention=NAMING)
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        datetime: DateTime(timezone=True),
+        dict[str, Any]: JSONB,
+        str: String,
+        bytes: LargeBinary,
+    }
+
+
+class User(Base):
+    """An account. `handle` is public; there are no passwords, only tokens and invites."""
+
+    __tablename__ = "users"
+    __table_args__ = (
+        CheckConstraint(r"handle ~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,38}$'", name="handle"),
+        CheckConstraint(in_list("role", Role), name="role"),
+        Index("uq_users_handle_lower", func.lower(text("handle")), unique=True),
+    )
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    handle: Mapped[str]
+    role: Mapped[str] = mapped_column(default=Role.SUBMITTER)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    disabled_at: Mapped[datetime | None]
+
+
+class Token(Base):
+    """An API token: only its SHA-256 is stored (it has 192 random bits, so a slow hash would add nothing)."""
+
+    __tablename__ = "tokens"
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    name: Mapped[str] = mapped_column(default="")
+    hash: Mapped[bytes] = mapped_column(unique=True)
+    hint: Mapped[str]
+    """The token's first characters, so that a person can tell two tokens apart."""
+    scopes: Mapped[list[str]] = mapped_column(ARRAY(String))
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    expires_at: Mapped[datetime]
+    last_used_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+    user: Mapped[User] = relationship(lazy="joined")
+
+
+class Invite(Base):
+    """A link that makes an account; each use counts against `uses_left`."""
+
+    __tablename__ = "invites"
+    __table_args__ = (
+        CheckConstraint("uses_left >= 0", name="uses_left"),
+        CheckConstraint(in_list("role", Role), name="role"),
+    )
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    hash: Mapped[bytes] = mapped_column(unique=True)
+    role: Mapped[str] = mapped_column(default=Role.SUBMITTER)
+    note: Mapped[str] = mapped_column(default="")
+    uses_left: Mapped[int] = mapped_column(default=1)
+    created_by: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    expires_at: Mapped[datetime]
+
+
+class Session(Base):
+    """A signed-in browser. `hash` is of the cookie's value; `csrf` is compared with what a form sends."""
+
+    __tablename__ = "sessions"
+
+    hash: Mapped[bytes] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    csrf: Mapped[str]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    expires_at: Mapped[datetime]
+
+    user: Mapped[User] = relationship(lazy="joined")
+
+
+class StageVersion(Base):
+    """A version of a stage that this service has seen; `verified`: its `stage verify` passed here."""
+
+    __tablename__ = "stage_versions"
+
+    stage: Mapped[str] = mapped_column(primary_key=True)
+    hash: Mapped[str] = mapped_column(primary_key=True)
+    verified: Mapped[bool] = mapped_column(default=False)
+    report: Mapped[dict[str, Any] | None]
+    seen_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class StageSwitch(Base):
+    """An admin's decision about a stage that outlives its versions."""
+
+    __tablename__ = "stage_switches"
+
+    stage: Mapped[str] = mapped_column(primary_key=True)
+    enabled: Mapped[bool] = mapped_column(default=True)
+    frozen: Mapped[bool] = mapped_column(default=False)
+    """A frozen leaderboard shows what was accepted until `frozen_at` and nothing later."""
+    frozen_at: Mapped[datetime | None]
+
+
+class Submission(Base):
+    """One submitted file. `round` counts judgings (1, and one more per rejudge); `attempt` counts tries within a round."""
+
+    __tablename__ = "submissions"
+    __table_args__ = (
+        CheckConstraint(in_list("state", State), name="state"),
+        UniqueConstraint("user_id", "idempotency_key"),
+        Index("ix_submissions_queued", "created_at", postgresql_where=text("state = 'queued'")),
+        Index("ix_submissions_running", "lease_until", postgresql_where=text("state = 'running'")),
+        Index("ix_submissions_user_created", "user_id", "created_at"),
+        Index("ix_submissions_stage_verdict", "stage", "verdict"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True, default=new_id)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    stage: Mapped[str]
+    stage_hash: Mapped[str]
+    """The version of the stage it was submitted to; its result names the version it was graded by."""
+    filename: Mapped[str]
+    source: Mapped[bytes]
+    source_hash: Mapped[str]
+    via: Mapped[str] = mapped_column(default="api")
+    idempotency_key: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(default=now)
+
+    state: Mapped[str] = mapped_column(default=State.QUEUED)
+    queue: Mapped[str] = mapped_column(default="cpu")
+    rung_at: Mapped[datetime | None]
+    round: Mapped[int] = mapped_column(default=1)
+    attempt: Mapped[int] = mapped_column(default=0)
+    lease_owner: Mapped[str | None]
+    lease_until: Mapped[datetime | None]
+    cancel_requested: Mapped[bool] = mapped_column(default=False)
+    claimed_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    hidden: Mapped[bool] = mapped_column(default=False)
+
+    verdict: Mapped[str | None]
+    """The newest result's, with the four columns below, so that lists and leaderboards need no join into JSON."""
+    reason: Mapped[str | None]
+    backend: Mapped[str | None]
+    gpu_model: Mapped[str | None]
+    speedup: Mapped[float | None]
+
+    user: Mapped[User] = relationship(lazy="joined")
+
+
+class ResultRow(Base):
+    """A finished judging: `protocol.Result` as JSON. One per (submission, round), never updated."""
+
+    __tablename__ = "results"
+    __table_args__ = (UniqueConstraint("submission_id", "round"),)
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    submission_id: Mapped[str] = mapped_column(ForeignKey("submissions.id", ondelete="CASCADE"))
+    round: Mapped[int]
+    attempt: Mapped[int]
+    worker: Mapped[str]
+    verdict: Mapped[str]
+    reason: Mapped[str]
+    stage_hash: Mapped[str]
+    speedup: Mapped[float | None]
+    speedup_low: Mapped[float | None]
+    speedup_high: Mapped[float | None]
+    body: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class EventRow(Base):
+    """One line of a submission's history; `id` is the SSE event id."""
+
+    __tablename__ = "events"
+    __table_args__ = (Index("ix_events_submission_id_id", "submission_id", "id"),)
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    submission_id: Mapped[str] = mapped_column(ForeignKey("submissions.id", ondelete="CASCADE"))
+    round: Mapped[int]
+    attempt: Mapped[int]
+    kind: Mapped[str]
+    data: Mapped[dict[str, Any]]
+    at: Mapped[datetime] = mapped_column(server_default=func.clock_timestamp())
+
+
+class WorkerRow(Base):
+    """A worker process group as it last reported. `health` says per layer and per GPU what holds and what does not."""
+
+    __tablename__ = "workers"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    queues: Mapped[list[str]] = mapped_column(ARRAY(String))
+    backends: Mapped[list[str]] = mapped_column(ARRAY(String))
+    gpu_model: Mapped[str | None]
+    healthy: Mapped[bool] = mapped_column(default=True)
+    health: Mapped[dict[str, Any]]
+    started_at: Mapped[datetime]
+    heartbeat_at: Mapped[datetime]
+
+
+class SignInFailure(Base):
+    """A failed sign-in, kept 15 minutes, so that the limit on guessing holds across API processes."""
+
+    __tablename__ = "sign_in_failures"
+    __table_args__ = (Index("ix_sign_in_failures_address_at", "address", "at"),)
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    address: Mapped[str]
+    at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class Audit(Base):
+    """What an admin did: who, what, to whom. Written in the transaction that did it."""
+
+    __tablename__ = "audit"
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    at: Mapped[datetime] = mapped_column(server_default=func.now())
+    actor: Mapped[str]
+    action: Mapped[str]
+    target: Mapped[str]
+    data: Mapped[dict[str, Any]]

@@ -1,0 +1,184 @@
+"""What is stored and shown of a grading: the result, the events on the way to it, and the evidence block.
+
+Everything here is data that crossed a process boundary, so every text is bounded and every number may be NaN or infinite.
+In JSON such numbers are the strings "NaN", "Infinity" and "-Infinity": Postgres' jsonb and browsers know no others.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from kernelgate.stages import Backend
+from kernelgate.verdicts import Phase, Verdict
+
+Text = Annotated[str, StringConstraints(max_length=64 * 1024)]
+Line = Annotated[str, StringConstraints(max_length=2000)]
+
+GRADE_TASK = "kernelgate.grade"
+"""The Celery task's name: the API enqueues by it and never imports the worker. Its one argument is a submission id."""
+CPU_QUEUE = "cpu"
+"""The queue of stages that need no GPU. A GPU model has its own: `gpu_queue`."""
+CHANNEL = "kernelgate_events"
+"""The Postgres NOTIFY channel; a payload is `<submission id>`, sent when events of that submission were written."""
+
+
+def gpu_queue(model: str) -> str:
+    """The queue of one GPU model, e.g. `gpu-nvidia-h200` for "NVIDIA H200"."""
+    return "gpu-" + "-".join("".join(letter if letter.isalnum() else " " for letter in model.lower()).split())
+
+
+class Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
+
+
+class TensorReport(Record):
+    """How one tensor of one case compared. Errors are absolute and relative maxima over all elements."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    max_abs_error: float
+    max_rel_error: float
+    wrong: int = Field(description="Elements outside the tolerance.")
+    total: int
+
+
+class CaseReport(Record):
+    """One case. `state` is `not_run` when an earlier one ended the grading."""
+
+    name: str
+    title: str
+    group: str
+    state: Literal["right", "wrong", "failed", "not_run"]
+    ms: float | None = Field(
+        None, description="Milliseconds the submission took, host clock; information, never judged."
+    )
+    tensors: tuple[TensorReport, ...] = ()
+
+
+class ErrorMap(Record):
+    """Where a tensor is wrong, as a picture: rows × columns of cells, each the worst of `row_step` × `column_step` values.
+
+    cells: base64 of rows*columns bytes; 0 within the tolerance, 1..254 the error on a log scale from one tolerance up to
+    10^6 tolerances, 255 NaN, infinite or never written.
+    """
+
+    rows: int
+    columns: int
+    row_axis: str
+    column_axis: str
+    row_step: int
+    column_step: int
+    cells: Text
+
+
+class WrongTensor(Record):
+    """The earliest tensor that is wrong, and its first wrong element in row-major order."""
+
+    case: str
+    tensor: str
+    index: tuple[int, ...]
+    axes: tuple[str, ...]
+    got: float
+    want: float
+    error: float = Field(description="|got - want|; NaN when `got` is.")
+    tolerance: float = Field(description="What the error may be at this element.")
+    wrong: int
+    total: int
+    pattern: Line = Field(description="The shape of the damage in words, e.g. 'every row from 32 on'.")
+    map: ErrorMap | None = None
+
+
+class NamedMistake(Record):
+    """The known mistake whose output the submission's equals."""
+
+    name: str
+    title: Line
+    hint: Text
+
+
+class Timing(Record):
+    """Milliseconds and the speedup `baseline_ms / user_ms` with its 95 % interval; every raw sample is kept."""
+
+    baseline_ms: float
+    user_ms: float
+    speedup: float
+    speedup_low: float
+    speedup_high: float
+    gate: float | None
+    baseline_samples_ms: tuple[float, ...]
+    user_samples_ms: tuple[float, ...]
+    facts: dict[str, float | str] = Field(
+        default_factory=dict, description="Clocks, temperature, GFLOP/s, share of peak."
+    )
+
+
+class KernelResources(Record):
+    """What the compiler says one kernel takes."""
+
+    kernel: Line
+    registers: int
+    spill_bytes: int
+    shared_bytes: int
+    occupancy: float | None = None
+
+
+class Table(Record):
+    """A result table that a stage exports, e.g. the errors of an experiment over block sizes."""
+
+    title: Line
+    columns: tuple[Line, ...]
+    rows: tuple[tuple[float | int | str, ...], ...]
+
+
+class Result(Record):
+    """One grading, whole. Stored as JSON, served as it is; `evidence.evidence(result)` is its plain-text form."""
+
+    verdict: Verdict
+    reason: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = Field(description="Why, as a word for machines.")
+    message: Text = Field(description="Why, in a sentence that says what happened, the value and what to do next.")
+    stage: str
+    stage_hash: str
+    backend: Backend
+    seed: str = Field(description="Hex seed of the inputs; stored so that a grading can be repeated.")
+    phases: dict[Phase, float] = Field(default_factory=dict, description="Milliseconds spent in each phase.")
+    cases: tuple[CaseReport, ...] = ()
+    wrong: WrongTensor | None = None
+    mistake: NamedMistake | None = None
+    timing: Timing | None = None
+    resources: tuple[KernelResources, ...] = ()
+    tables: tuple[Table, ...] = ()
+    output: Text = Field("", description="What the submission printed, bounded; never evidence of anything.")
+    log: Text = Field("", description="Compiler or interpreter messages, bounded.")
+    machine: dict[str, str] = Field(default_factory=dict, description="GPU, driver, CPU and package versions.")
+
+    @property
+    def speed_judged(self) -> bool:
+        return self.timing is not None
+
+
+class EventKind(StrEnum):
+    """What an event says. Its data: see each."""
+
+    STATE = "state"
+    """`{"state": …, "attempt": n}`: queued, running, done, cancelled; `note` says why when it went back to queued."""
+    PHASE = "phase"
+    """`{"phase": …, "state": "started" | "ended", "ms": …}`."""
+    CASE = "case"
+    """`{"index": i, "total": n, "name": …, "state": "right" | "wrong" | "failed", "ms": …}`."""
+    MEASURE = "measure"
+    """`{"pairs": n, "speedup": …, "low": …, "high": …}` while a measurement converges."""
+    RESULT = "result"
+    """`{"verdict": …, "reason": …, "message": …}`; the last event of a graded submission."""
+
+
+class Event(Record):
+    """One line of a submission's history; `id` grows and is what `Last-Event-ID` names."""
+
+    id: int
+    kind: EventKind
+    at: str
+    data: dict[str, Any]

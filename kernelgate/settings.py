@@ -1,0 +1,142 @@
+"""Every setting of the service. Each is read from the environment as `KERNELGATE_` plus its name in capitals.
+
+The descriptions are the documentation: `docs/settings.md` is written from them and a test fails when it lags behind.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Settings(BaseSettings):
+    """Settings of one process; see each field's description."""
+
+    model_config = SettingsConfigDict(env_prefix="KERNELGATE_", extra="ignore", frozen=True)
+
+    database_url: Annotated[
+        str, Field(description="Postgres, as SQLAlchemy spells it: `postgresql+psycopg://user:password@host/name`.")
+    ] = "postgresql+psycopg://kernelgate@localhost/kernelgate"
+    broker_url: Annotated[
+        str,
+        Field(
+            description="The Redis-protocol broker that rings workers: `redis://host:6379/0` or `redis+socket:///path`."
+        ),
+    ] = "redis://localhost:6379/0"
+    data_dir: Annotated[
+        Path, Field(description="Where the embedded Postgres, broker and logs live, and where workers cache builds.")
+    ] = ROOT / "var"
+    graders_dir: Annotated[Path, Field(description="The folder whose sub-folders are the stages.")] = ROOT / "graders"
+    host: Annotated[str, Field(description="Address the API listens on.")] = "127.0.0.1"
+    port: Annotated[int, Field(description="Port the API listens on; 0 takes a free one.", ge=0, le=65535)] = 8000
+    public_url: Annotated[
+        str,
+        Field(description="The address people type, used in links and `curl` lines; empty: taken from the request."),
+    ] = ""
+    cookie_secure: Annotated[
+        bool,
+        Field(
+            description="Send the session cookie over https only. Turn it on wherever the service is not on localhost."
+        ),
+    ] = False
+    open_signup: Annotated[
+        bool, Field(description="Whether anyone may make an account. On for `make up`, off everywhere else.")
+    ] = False
+    session_days: Annotated[int, Field(description="Days after which a browser has to sign in again.", ge=1)] = 14
+    token_days: Annotated[
+        int, Field(description="Days a new API token lives when nothing else is asked for.", ge=1)
+    ] = 180
+    pending_limit: Annotated[
+        int, Field(description="Submissions one user may have queued or running at once; the next one gets 429.", ge=1)
+    ] = 5
+    hourly_limit: Annotated[
+        int, Field(description="Submissions one user may make in any 60 minutes; the next one gets 429.", ge=1)
+    ] = 120
+    source_limit: Annotated[
+        int, Field(description="Bytes a submitted source may have unless its stage asks for less; more gets 413.", ge=1)
+    ] = 256 * 1024
+    wait_limit_s: Annotated[
+        float, Field(description="The longest `wait=` a submit request is held open for, in seconds.", ge=0)
+    ] = 120.0
+    sign_in_limit: Annotated[
+        int, Field(description="Failed sign-ins from one address in 15 minutes before the next gets 429.", ge=1)
+    ] = 20
+    streams_per_user: Annotated[
+        int, Field(description="Live event streams one user (or one address, signed out) may hold open at once.", ge=1)
+    ] = 12
+    ring_timeout_s: Annotated[
+        float,
+        Field(
+            description="Seconds the API gives the broker to take a message before it leaves the job to the sweeper.",
+            gt=0,
+        ),
+    ] = 1.0
+    worker_queues: Annotated[
+        str,
+        Field(
+            description="Queues this worker listens on, comma-separated; empty: `cpu`, and `gpu-<model>` with a GPU."
+        ),
+    ] = ""
+    lease_s: Annotated[
+        float,
+        Field(description="Seconds a worker holds a submission without a heartbeat before another may take it.", gt=0),
+    ] = 30.0
+    heartbeat_s: Annotated[float, Field(description="Seconds between two heartbeats of a worker.", gt=0)] = 10.0
+    watch_s: Annotated[
+        float,
+        Field(description="Seconds between two looks of a busy worker at whether its submission was cancelled.", gt=0),
+    ] = 0.5
+    sweep_s: Annotated[
+        float, Field(description="Seconds between two sweeps for expired leases and unrung submissions.", gt=0)
+    ] = 15.0
+    ring_again_s: Annotated[
+        float,
+        Field(description="Seconds a queued submission waits unclaimed before the sweeper rings for it again.", gt=0),
+    ] = 10.0
+    attempts: Annotated[
+        int, Field(description="How often a submission is tried before it ends as `judge_error`.", ge=1)
+    ] = 3
+    runner_python: Annotated[
+        Path, Field(description="The interpreter inside the sandbox; it needs the packages of requirements/grade.txt.")
+    ] = Path(sys.executable)
+    sandbox_uid: Annotated[
+        int, Field(description="The spare user id sandboxed processes get when the worker runs as root.", ge=1)
+    ] = 64123
+    sandbox_minimum: Annotated[
+        Literal["full", "reduced", "none"],
+        Field(
+            description="The weakest sandbox this worker grades in: `full` (namespaces, seccomp, limits), `reduced` "
+            "(Landlock, seccomp without sockets, limits), `none` (only for code you trust)."
+        ),
+    ] = "reduced"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Field(description="How much the processes log.")
+    ] = "info"
+
+    @property
+    def web_dir(self) -> Path:
+        return ROOT / "web"
+
+    @property
+    def kernels_dir(self) -> Path:
+        return ROOT / "kernels"
+
+
+@cache
+def settings() -> Settings:
+    """The process's settings, read once. Raises pydantic.ValidationError naming the field, the value and what is accepted."""
+    return Settings()
+
+
+def environment(values: Settings) -> dict[str, str]:
+    """The settings as environment variables, for a process this one starts; the rest of the environment is kept."""
+    stated = {f"KERNELGATE_{name.upper()}": str(getattr(values, name)) for name in Settings.model_fields}
+    return {**os.environ, **stated}

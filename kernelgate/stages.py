@@ -1,0 +1,311 @@
+"""A stage as data: what `graders/NAME/stage.toml` says, checked, and the hash that every result of it names.
+
+A stage is a folder. This module reads the part of it that is data; the stage's `grader.py` is code and is loaded only by
+the worker. Unknown keys and unknown files are errors: a misspelt `gate` must not silently mean "no gate".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from kernelgate.verdicts import Verdict
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$", description="Lower-case letters, digits and `_`.")]
+MAX_TEXT = 1 << 20
+
+
+class StageError(Exception):
+    """A stage folder that cannot be used; the text names the folder, the key or file, its value and what is accepted."""
+
+
+class Backend(StrEnum):
+    """Ways to grade a stage; the worker picks the first of the stage's list that its host has."""
+
+    TORCH = "torch"
+    """The submission is Python that runs as it is, on the CPU, in the sandbox."""
+    GPU = "gpu"
+    """Recorded without a GPU, replayed and measured on one."""
+    EMULATOR = "emulator"
+    """CUDA C++ executed on the CPU: values are judged, speed is not."""
+    INTERPRETER = "interpreter"
+    """Triton's interpreter on the CPU: values are judged, speed is not."""
+
+
+class Ranking(StrEnum):
+    """What a leaderboard sorts by."""
+
+    FIRST_ACCEPTED = "first_accepted"
+    SPEEDUP = "speedup"
+
+
+class Visibility(StrEnum):
+    """Who may read the sources that others submitted to a stage."""
+
+    OWNER = "owner"
+    SOLVERS = "solvers"
+    EVERYONE = "everyone"
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Seam(Strict):
+    """The function a submission defines: `name`, its `signature` as a submitter reads it, and what each part means."""
+
+    name: str
+    signature: str
+    contract: dict[str, str] = Field(
+        default_factory=dict, description="Rows of the contract table: what → how it must be."
+    )
+
+
+class Limits(Strict):
+    """What one submission may use: seconds of wall clock, MiB of memory and scratch, KiB of output and source."""
+
+    wall_s: float = Field(60.0, gt=0)
+    case_s: float = Field(10.0, gt=0)
+    memory_mb: int = Field(1024, gt=0)
+    scratch_mb: int = Field(64, gt=0)
+    output_kb: int = Field(64, gt=0)
+    source_kb: int = Field(256, gt=0)
+    processes: int = Field(64, gt=0)
+
+
+class Tolerance(Strict):
+    """A value is right when `|got - want| <= absolute + relative * |want|`; `why` says where the numbers come from."""
+
+    absolute: float = Field(ge=0)
+    relative: float = Field(ge=0)
+    why: str = ""
+
+
+class Tensor(Strict):
+    """A judged result. `axes` name its dimensions, for "row 3, dim 7" instead of "(3, 7)"."""
+
+    axes: tuple[str, ...] = ()
+    title: str = ""
+
+
+class Case(Strict):
+    """One run of the submission. `params` are the stage's own and reach its `grader.py` and `driver.py` untouched."""
+
+    name: Name
+    title: str
+    group: str
+    dtype: str = "float32"
+    params: dict[str, int | float | bool | str | list[int] | list[float]] = Field(default_factory=dict)
+    tolerance: Tolerance | None = None
+
+
+class Mistake(Strict):
+    """A wrong variant of the reference with a name: when a wrong output equals it, the answer says `title` and `hint`."""
+
+    name: Name
+    title: str
+    hint: str
+
+
+class Gate(Strict):
+    """The speedup over the baseline that `accepted` takes on a machine that can measure it."""
+
+    speedup: float = Field(gt=0)
+
+
+class DoneWhen(Strict):
+    """A line of the "done when" list; with `answer`, the page lets the student type a value and checks it."""
+
+    text: str
+    answer: str | None = None
+
+
+class Spec(Strict):
+    """What `stage.toml` holds."""
+
+    title: str
+    summary: str
+    path: str
+    order: int
+    language: str = Field(pattern="^(pytorch|triton|cuda)$")
+    file: str = Field(pattern=r"^[a-z][a-z0-9_]*\.(py|cu)$", description="The name of the submitted file.")
+    backends: tuple[Backend, ...] = Field(min_length=1)
+    ranking: Ranking = Ranking.FIRST_ACCEPTED
+    sources: Visibility = Visibility.OWNER
+    gate: Gate | None = None
+    seam: Seam
+    limits: Limits = Limits()
+    tolerance: dict[str, Tolerance]
+    tensors: dict[str, Tensor]
+    cases: tuple[Case, ...] = Field(min_length=1)
+    mistakes: tuple[Mistake, ...] = ()
+    done_when: tuple[DoneWhen, ...] = ()
+    evidence: dict[str, str] = Field(
+        default_factory=dict, description="Labels of the evidence block, where not the default."
+    )
+
+    @field_validator("cases", "mistakes")
+    @classmethod
+    def names_are_unique(cls, items: tuple[Any, ...]) -> tuple[Any, ...]:
+        seen: set[str] = set()
+        for item in items:
+            if item.name in seen:
+                raise ValueError(f"{item.name!r} stands twice; every name stands once")
+            seen.add(item.name)
+        return items
+
+    @model_validator(mode="after")
+    def parts_agree(self) -> Self:
+        for case in self.cases:
+            if case.tolerance is None and case.dtype not in self.tolerance:
+                raise ValueError(
+                    f"case {case.name!r} has dtype {case.dtype!r}; [tolerance] has only {sorted(self.tolerance)}"
+                )
+        if self.gate and self.ranking is not Ranking.SPEEDUP:
+            raise ValueError("a stage with a [gate] ranks by 'speedup'")
+        return self
+
+
+class Example(Strict):
+    """A file under `submissions/<verdict>/`, with the verdict its folder promises and, where stated, the reason."""
+
+    path: Path
+    verdict: Verdict
+    reason: str | None
+    mistake: str | None
+    message: str | None
+
+
+class Stage:
+    """A stage folder that was read and checked. `name` is the folder's; `hash` covers every byte that grading reads."""
+
+    def __init__(self, folder: Path, spec: Spec, files: Mapping[str, bytes]) -> None:
+        self.folder = folder
+        self.name = folder.name
+        self.spec = spec
+        self.files = files
+
+    @cached_property
+    def hash(self) -> str:
+        """16 hex digits over the names and bytes of everything but the lesson and the shipped submissions."""
+        digest = hashlib.sha256()
+        for name in sorted(self.files):
+            if name != "lesson.md" and not name.startswith("submissions/"):
+                body = self.files[name]
+                digest.update(f"{name}\0{len(body)}\0".encode() + body)
+        return digest.hexdigest()[:16]
+
+    def text(self, name: str) -> str:
+        """A file of the folder, e.g. `lesson.md`. Raises StageError when the stage has no such file."""
+        if name not in self.files:
+            raise StageError(f"stage {self.name}: no file {name!r}; it has {sorted(self.files)}")
+        return self.files[name].decode()
+
+    @property
+    def starter(self) -> str:
+        return self.text(f"starter/{self.spec.file}")
+
+    @property
+    def provided(self) -> dict[str, str]:
+        """Files that a submission may import and a submitter may download: name → text."""
+        return {name.removeprefix("provided/"): self.text(name) for name in self.files if name.startswith("provided/")}
+
+    def tolerance(self, case: Case) -> Tolerance:
+        return case.tolerance or self.spec.tolerance[case.dtype]
+
+    def mistake(self, name: str) -> Mistake:
+        return next(mistake for mistake in self.spec.mistakes if mistake.name == name)
+
+    def examples(self) -> Iterator[Example]:
+        """Every shipped submission with the verdict it must get, in the order of the verdicts."""
+        expected = (
+            tomllib.loads(self.text("submissions/expected.toml")) if "submissions/expected.toml" in self.files else {}
+        )
+        for verdict in Verdict:
+            for name in sorted(self.files):
+                if name.startswith(f"submissions/{verdict}/"):
+                    short = name.removeprefix("submissions/")
+                    yield Example(path=self.folder / name, verdict=verdict, **_expectation(self.name, short, expected))
+
+
+def _expectation(stage: str, short: str, expected: Mapping[str, Any]) -> dict[str, str | None]:
+    stated = expected.get(short, {})
+    unknown = set(stated) - {"reason", "mistake", "message"}
+    if unknown:
+        raise StageError(
+            f"stage {stage}: submissions/expected.toml [{short!r}] has {sorted(unknown)}; known: reason, mistake, message"
+        )
+    return {key: stated.get(key) for key in ("reason", "mistake", "message")}
+
+
+_FILES = re.compile(
+    r"stage\.toml|lesson\.md|grader\.py|driver\.py|baseline\.(cu|py)|calibration\.json|submissions/expected\.toml|"
+    r"(starter|solution|provided)/[a-z0-9_]+\.(py|cu|cuh|h)|figures/[a-z0-9_]+\.svg|"
+    r"submissions/(" + "|".join(Verdict) + r")/[a-z0-9_]+\.(py|cu|bin)"
+)
+_REQUIRED = ("stage.toml", "lesson.md", "grader.py")
+
+
+def load_stage(folder: Path) -> Stage:
+    """Reads and checks one stage folder. Raises StageError."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", folder.name):
+        raise StageError(f"stage folder {folder.name!r}: the name is lower-case letters, digits and '_', at most 63")
+    files = dict(_read_files(folder))
+    for name in _REQUIRED:
+        if name not in files:
+            raise StageError(
+                f"stage {folder.name}: {name} is missing; a stage has {', '.join(_REQUIRED)}, starter/ and solution/"
+            )
+    try:
+        spec = Spec.model_validate(tomllib.loads(files["stage.toml"].decode()))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StageError(f"stage {folder.name}: stage.toml is not TOML: {error}") from error
+    except ValidationError as error:
+        raise StageError(f"stage {folder.name}: stage.toml: {_first(error)}") from error
+    for folder_name in ("starter", "solution"):
+        if f"{folder_name}/{spec.file}" not in files:
+            raise StageError(f"stage {folder.name}: {folder_name}/{spec.file} is missing")
+    return Stage(folder, spec, files)
+
+
+def _read_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    if not folder.is_dir():
+        raise StageError(f"stage {folder.name}: {folder} is not a folder")
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if "__pycache__" in name or path.is_dir():
+            continue
+        if path.is_symlink() or not _FILES.fullmatch(name):
+            raise StageError(
+                f"stage {folder.name}: unknown file {name!r}; see docs/stages.md for the files a stage has"
+            )
+        if path.stat().st_size > MAX_TEXT:
+            raise StageError(f"stage {folder.name}: {name} has {path.stat().st_size} bytes; at most {MAX_TEXT}")
+        yield name, path.read_bytes()
+
+
+def _first(error: ValidationError) -> str:
+    detail = error.errors()[0]
+    where = ".".join(str(part) for part in detail["loc"]) or "file"
+    return f"{where}: {detail['msg']} (value: {str(detail.get('input'))[:80]!r})"
+
+
+def load_stages(graders: Path) -> tuple[dict[str, Stage], dict[str, str]]:
+    """All stages of a folder, in the order of their paths: (usable ones by name, why each other one is not)."""
+    good: dict[str, Stage] = {}
+    bad: dict[str, str] = {}
+    for folder in sorted(path for path in graders.iterdir() if path.is_dir() and not path.name.startswith((".", "_"))):
+        try:
+            good[folder.name] = load_stage(folder)
+        except StageError as error:
+            bad[folder.name] = str(error)
+    ordered = sorted(good.values(), key=lambda stage: (stage.spec.path, stage.spec.order, stage.name))
+    return {stage.name: stage for stage in ordered}, bad

@@ -1,0 +1,1 @@
+"""The grading side: claims submissions, runs them in the sandbox and judges what came out."""
