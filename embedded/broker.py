@@ -44,6 +44,8 @@ def broker_program() -> str:
 class Broker:
     """One server over `data`. `durable=False` keeps nothing on disk, for tests."""
 
+    name = "broker"
+
     def __init__(self, data: DataDir, *, durable: bool = True) -> None:
         self.data = data
         self.durable = durable
@@ -61,6 +63,13 @@ class Broker:
     @property
     def running(self) -> bool:
         return self._child is not None and self._child.running
+
+    @property
+    def exit_status(self) -> int | None:
+        return self._child.exit_status if self._child else None
+
+    def tail(self, lines: int = 15) -> str:
+        return self._child.tail(lines) if self._child else ""
 
     @property
     def pid(self) -> int | None:

@@ -80,6 +80,8 @@ def choose_installation(data: Path) -> Path:
 class Postgres:
     """One server over `data`. `durable=False` gives up safety against power loss for speed, for tests."""
 
+    name = "postgres"
+
     def __init__(self, data: DataDir, *, durable: bool = True) -> None:
         self.data = data
         self.durable = durable
@@ -97,6 +99,13 @@ class Postgres:
     @property
     def running(self) -> bool:
         return self._child is not None and self._child.running
+
+    @property
+    def exit_status(self) -> int | None:
+        return self._child.exit_status if self._child else None
+
+    def tail(self, lines: int = 15) -> str:
+        return self._child.tail(lines) if self._child else ""
 
     @property
     def pid(self) -> int | None:
