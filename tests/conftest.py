@@ -5,6 +5,7 @@ The servers start once a test session, on unix sockets in a folder of their own,
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import sys
@@ -44,6 +45,17 @@ def data_dir() -> Iterator[DataDir]:
     root.chmod(0o711)
     yield DataDir(root)
     shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_settings(data_dir: DataDir) -> Iterator[None]:
+    """Keeps whatever this machine states or runs (a `make up` in another terminal) out of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("KERNELGATE_")]:
+            patch.delenv(name)
+        patch.setenv("KERNELGATE_DATA_DIR", str(data_dir.root / "tests"))
+        forget_settings()
+        yield
 
 
 @pytest.fixture(scope="session")
