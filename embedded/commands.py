@@ -1,4 +1,4 @@
-"""`kernelgate up` and `kernelgate migrate`."""
+"""`kernelgate up`, `kernelgate migrate` and `kernelgate settings`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from sqlalchemy.exc import OperationalError
 
 from embedded import schema
 from embedded.errors import EmbeddedError
+from embedded.settings_page import in_force
+from embedded.settings_page import markdown as settings_page
 from embedded.up import up as run_up
-from kernelgate.settings import Settings, settings
+from kernelgate.settings import Settings
+from kernelgate.settings import settings as current_settings
 
 
 @click.command()
@@ -31,7 +34,7 @@ def up() -> None:
 @click.option("--wait", "wait_s", default=0.0, metavar="SECONDS", help="How long to wait for the database to answer.")
 def migrate(check: bool, wait_s: float) -> None:
     """Bring the database of KERNELGATE_DATABASE_URL to the newest schema."""
-    url = settings().database_url
+    url = current_settings().database_url
     revision = _revision(url, wait_s)
     newest = schema.newest()
     if check:
@@ -58,4 +61,13 @@ def _revision(url: str, wait_s: float) -> str | None:
         time.sleep(0.5)
 
 
-commands = [up, migrate]
+@click.command()
+@click.option(
+    "--markdown", is_flag=True, help="Write docs/settings.md instead: every setting, its default and meaning."
+)
+def settings(markdown: bool) -> None:
+    """Show the settings in force and where each comes from. Passwords are left out."""
+    click.echo(settings_page() if markdown else in_force(current_settings()), nl=not markdown)
+
+
+commands = [up, migrate, settings]
