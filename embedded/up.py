@@ -30,7 +30,7 @@ from kernelgate.settings import ROOT, Settings, environment, settings
 from kernelgate.stages import load_stages
 
 READY_S = 120.0
-WORKER_GRACE_S = 20.0
+WORKER_GRACE_S = 35.0
 ADMIN = "admin"
 Say = Callable[[str], None]
 
