@@ -14,8 +14,21 @@ from latex2mathml.converter import convert_to_element
 from markupsafe import Markup
 
 _ATTRIBUTES = frozenset(
-    "accent accentunder columnspacing display displaystyle fence form lspace mathsize mathvariant maxsize minsize "
-    "movablelimits notation rowspacing rspace scriptlevel separator stretchy width xmlns linethickness".split()
+    {
+        *(
+            "accent",
+            "accentunder",
+            "columnspacing",
+            "display",
+            "displaystyle",
+            "fence",
+            "form",
+            "linethickness",
+            "lspace",
+        ),
+        *("mathsize", "mathvariant", "maxsize", "minsize", "movablelimits", "notation", "rowspacing", "rspace"),
+        *("scriptlevel", "separator", "stretchy", "width", "xmlns"),
+    }
 )
 _LIMITS = frozenset({"max", "min", "sup", "inf", "lim", "argmax", "argmin"})
 _ALIASES = {"aligned": "align*", "gathered": "gather*", "split": "align*"}
