@@ -58,9 +58,8 @@ def arguments() -> argparse.Namespace:
 
 
 def chosen_file(stated: argparse.Namespace) -> Path:
-    named: Path | None = stated.file
-    if named is not None:
-        return named
+    if stated.file:
+        return Path(stated.file)
     files = sorted((ROOT / "graders" / stated.stage / "solution").glob("*"))
     if not files:
         sys.exit(f"graders/{stated.stage}/solution holds no file; name one with --file")

@@ -35,6 +35,14 @@ STAGE = "online_softmax"
 COUNT = 3
 SLEEP_S = 2.0
 PATIENCE_S = 150.0
+BEGUN = "SELECT 1 FROM events WHERE submission_id = ANY(:ids) AND kind = 'phase' AND data->>'state' = 'started'"
+WAITING = "SELECT id, state, attempt FROM submissions WHERE id = ANY(:ids) AND state <> 'done'"
+RECORDED = """
+    SELECT id, verdict,
+        (SELECT count(*) FROM results WHERE submission_id = submissions.id),
+        (SELECT count(*) FROM events WHERE submission_id = submissions.id AND kind = 'result')
+    FROM submissions WHERE id = ANY(:ids)
+"""
 
 
 @dataclass
@@ -47,10 +55,10 @@ class Site:
     worker: Child
     client: httpx.Client
 
-    def rows(self, query: str) -> list[tuple[object, ...]]:
+    def rows(self, query: str, ids: list[str]) -> list[tuple[object, ...]]:
         engine = create_engine(self.postgres.url(), poolclass=pool.NullPool)
         with engine.connect() as connection:
-            return [tuple(row) for row in connection.execute(text(query))]
+            return [tuple(row) for row in connection.execute(text(query), {"ids": ids})]
 
     def submit(self, count: int = COUNT) -> list[str]:
         """Slow but honest submissions, each another file."""
@@ -66,27 +74,19 @@ class Site:
         return found
 
     def until_one_runs(self, ids: list[str]) -> None:
-        """Until a grading of one of these is under way in the sandbox (its load phase has begun)."""
-        names = ", ".join(f"'{name}'" for name in ids)
-        begun = (
-            f"SELECT 1 FROM events WHERE submission_id IN ({names}) AND kind = 'phase' AND data->>'state' = 'started'"
-        )
-        until(lambda: bool(self.rows(begun)), 60)
+        """Until a grading of one of these is under way in the sandbox."""
+        until(lambda: bool(self.rows(BEGUN, ids)), 60, lambda: self.worker.tail(40))
         time.sleep(0.3)
 
     def until_all_done(self, ids: list[str]) -> None:
-        names = ", ".join(f"'{name}'" for name in ids)
-        waiting = f"SELECT id, state, attempt FROM submissions WHERE id IN ({names}) AND state <> 'done'"
-        until(lambda: not self.rows(waiting), PATIENCE_S, lambda: f"{self.rows(waiting)}\n{self.worker.tail(40)}")
+        until(
+            lambda: not self.rows(WAITING, ids),
+            PATIENCE_S,
+            lambda: f"{self.rows(WAITING, ids)}\n{self.worker.tail(40)}",
+        )
 
     def assert_each_has_one_result(self, ids: list[str]) -> None:
-        names = ", ".join(f"'{name}'" for name in ids)
-        found = self.rows(
-            "SELECT s.id, s.verdict, count(r.id), count(e.id) FROM submissions s LEFT JOIN results r ON r.submission_id = s.id "
-            "LEFT JOIN events e ON e.submission_id = s.id AND e.kind = 'result' "
-            f"WHERE s.id IN ({names}) GROUP BY s.id, s.verdict"
-        )
-        assert sorted(found) == sorted((name, "accepted", 1, 1) for name in ids)
+        assert sorted(map(str, self.rows(RECORDED, ids))) == sorted(str((name, "accepted", 1, 1)) for name in ids)
 
 
 def until(condition: Callable[[], bool], within_s: float, why: Callable[[], str] = lambda: "") -> None:
