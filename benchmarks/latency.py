@@ -60,7 +60,7 @@ def arguments() -> argparse.Namespace:
 def chosen_file(stated: argparse.Namespace) -> Path:
     if stated.file:
         return Path(stated.file)
-    files = sorted((ROOT / "graders" / stated.stage / "solution").glob("*"))
+    files = sorted((ROOT / "graders" / str(stated.stage) / "solution").glob("*"))
     if not files:
         sys.exit(f"graders/{stated.stage}/solution holds no file; name one with --file")
     return files[0]
