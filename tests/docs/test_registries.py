@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 import pytest
-from fastapi.routing import APIRoute
 
+from api.app import create_app
 from embedded.settings_page import markdown, variable
 from kernelgate.cli import main
 from kernelgate.settings import ROOT, Settings
@@ -96,17 +96,19 @@ def test_every_built_in_command_hook_loads() -> None:
     assert all(isinstance(command, click.Command) for hook in found.values() for command in hook)
 
 
-def api_routes() -> list[APIRoute]:
-    from api.app import create_app
+def api_routes() -> list[str]:
+    """`GET /stages` and so on, of the OpenAPI document."""
+    paths = create_app().openapi()["paths"]
+    return [f"{method.upper()} {path}" for path, methods in paths.items() for method in methods]
 
-    return [route for route in create_app().routes if isinstance(route, APIRoute) and route.include_in_schema]
+
+def test_there_are_routes_to_document() -> None:
+    assert "POST /submit" in api_routes()
 
 
-@pytest.mark.parametrize("route", api_routes(), ids=lambda route: f"{sorted(route.methods or ())[0]} {route.path}")
-def test_every_route_is_documented(route: APIRoute) -> None:
-    text = page("api.md")
-    for method in route.methods or ():
-        assert f"{method} {route.path}" in text
+@pytest.mark.parametrize("route", api_routes())
+def test_every_route_is_documented(route: str) -> None:
+    assert route in page("api.md")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
