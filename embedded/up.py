@@ -29,7 +29,8 @@ from kernelgate.models import Role, User
 from kernelgate.settings import ROOT, Settings, environment, settings
 from kernelgate.stages import load_stages
 
-READY_S = 120.0
+READY_S = 300.0
+TELL_AFTER_S = 5.0
 WORKER_GRACE_S = 35.0
 ADMIN = "admin"
 Say = Callable[[str], None]
@@ -65,7 +66,7 @@ def _start_all(stated: Settings, data: DataDir, supervisor: Supervisor, say: Say
     schema.upgrade(values.database_url)
     for child in _children(values, data):
         supervisor.start(child)
-    _wait_until_ready(values, supervisor)
+    _wait_until_ready(values, supervisor, say)
     return values
 
 
@@ -132,22 +133,35 @@ def _url(values: Settings) -> str:
     return f"http://[{host}]:{values.port}" if ":" in host else f"http://{host}:{values.port}"
 
 
-def _wait_until_ready(values: Settings, supervisor: Supervisor) -> None:
-    deadline = time.monotonic() + READY_S
-    answer = "no answer"
-    while time.monotonic() < deadline:
+def _wait_until_ready(values: Settings, supervisor: Supervisor, say: Say) -> None:
+    """Until the service takes submissions. A first start takes longer: the worker proves every stage before it opens."""
+    started = time.monotonic()
+    told = answer = ""
+    while time.monotonic() - started < READY_S:
         supervisor.revive()
-        try:
-            response = httpx.get(f"{_url(values)}/readyz", timeout=5)
-        except httpx.TransportError as error:
-            answer = str(error)
-        else:
-            if response.is_success:
-                return
-            answer = f"{response.status_code} {response.text[:500]}"
+        answer = _not_ready(values)
+        if not answer:
+            return
+        if answer != told and time.monotonic() - started > TELL_AFTER_S:
+            told = answer
+            say(f"not ready yet: {answer}")
         time.sleep(LOOK_S)
     tails = "\n".join(f"--- {service.name}\n{service.tail()}" for service in supervisor.services)
     raise EmbeddedError(f"/readyz did not say ready within {READY_S:.0f} s: {answer}\n{tails}")
+
+
+def _not_ready(values: Settings) -> str:
+    """What is in the way, in the service's own words; empty when nothing is."""
+    try:
+        response = httpx.get(f"{_url(values)}/readyz", timeout=5)
+    except httpx.TransportError as error:
+        return str(error)
+    if response.is_success:
+        return ""
+    try:
+        return "; ".join(response.json()["problems"])
+    except (ValueError, KeyError, TypeError):
+        return f"{response.status_code} {response.text[:500]}"
 
 
 def _introduce(values: Settings, say: Say, seconds: float) -> None:

@@ -199,8 +199,8 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def wait_until_ready(url: str, children: Iterable[Child], within_s: float = 90.0) -> None:
-    """Until `/readyz` answers 200. Fails with the log of whichever process is to blame."""
+def wait_until_ready(url: str, children: Iterable[Child], within_s: float = 300.0) -> None:
+    """Until `/readyz` answers 200: a new worker proves every stage first, which takes a while. Fails with the logs' ends."""
     deadline = time.monotonic() + within_s
     answer = "nothing yet"
     while time.monotonic() < deadline:

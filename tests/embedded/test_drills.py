@@ -124,7 +124,7 @@ def site() -> Iterator[Site]:
             children.append(Child(name, argv, log=data.log(name), env=environment(values), grace_s=35))
             children[-1].start()
         url = f"http://127.0.0.1:{values.port}"
-        wait_until_ready(url, children, 240)
+        wait_until_ready(url, children)
         token = make_account(postgres.url(), "driller", Role.SUBMITTER)
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
         with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
