@@ -11,6 +11,7 @@ import click
 import pytest
 
 from api.app import create_app
+from api.metrics import Metrics
 from embedded.settings_page import markdown, variable
 from kernelgate.cli import main
 from kernelgate.settings import ROOT, Settings
@@ -109,6 +110,15 @@ def test_there_are_routes_to_document() -> None:
 @pytest.mark.parametrize("route", api_routes())
 def test_every_route_is_documented(route: str) -> None:
     assert route in page("api.md")
+
+
+def test_every_metric_that_an_alarm_names_is_served(database: str) -> None:
+    assert database
+    served = Metrics(lambda: 0).exposition().decode()
+    named = set(re.findall(r"kernelgate_[a-z_]+(?=[ {`\[])", page("deploy.md")))
+    assert {"kernelgate_database_up", "kernelgate_queue_oldest_seconds"} <= named
+    types = set(re.findall(r"^# TYPE (\S+)", served, re.MULTILINE))
+    assert named - types == set()
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
