@@ -15,7 +15,6 @@ import anyio.to_thread
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
-from fastapi.staticfiles import StaticFiles
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
@@ -28,7 +27,7 @@ from api.events import Hub
 from api.headers import Headers
 from api.limits import Streams
 from api.metrics import Metrics
-from api.pages import problem_page
+from api.pages import Static, problem_page
 from api.pages import router as pages
 from api.problems import Problem, Refusal, handle
 from api.routes import admin, admin_grading, health, leaderboard, me, session, stages, submissions, submit
@@ -86,7 +85,7 @@ def create_app() -> FastAPI:
     app.include_router(pages)
     for module in (submit, submissions, stages, leaderboard, session, me, admin_grading, admin, health):
         app.include_router(module.router)
-    app.mount("/static", StaticFiles(directory=settings().web_dir / "static", check_dir=False), name="static")
+    app.mount("/static", Static(directory=settings().web_dir / "static", check_dir=False), name="static")
     app.openapi = partial(openapi, app)  # type: ignore[method-assign]
     return app
 

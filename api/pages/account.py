@@ -15,9 +15,9 @@ from api.negotiation import HtmlRoute
 from api.pages.environment import page
 from api.pages.stages import wait_words
 from api.problems import Refusal
-from api.routes.session import local_page, same_site
+from api.routes.session import same_site
 from api.schemas import NewToken, TokenBody
-from api.sign_in import Opened, accept_invite, find_invite, sign_in, sign_up
+from api.sign_in import Opened, accept_invite, find_invite, local_page, sign_in, sign_up
 from api.tokens import own_token, tokens_of
 from kernelgate.accounts import scopes_of
 from kernelgate.db import transaction

@@ -91,7 +91,10 @@ def short(value: object) -> str:
     """A number in a table: four significant digits; words stay words, bounded."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return line(str(value), 120)
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    if isinstance(value, int) or not 1e-3 <= abs(value) < 1e7:
+        return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    digits = max(0, 3 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:,.0f}"
 
 
 def times(value: float | None) -> str:

@@ -131,7 +131,7 @@ def picture(error_map: ErrorMap) -> Picture:
 
 
 def _ticks(count: int, cell: float, step: int) -> list[tuple[int, float]]:
-    every = next(n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1 << 20) if n * cell >= 44)
+    every = next(n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1 << 20) if n * cell >= 34)
     return [(place * step, round((place + 0.5) * cell, 2)) for place in range(0, count, every)]
 
 

@@ -68,7 +68,21 @@ def _mine(board: Leaderboard, handle: str | None) -> LeaderboardRow | None:
     return next((row for row in board.rows if row.user == handle), None)
 
 
-def _scale(board: Leaderboard, gate: float | None) -> float:
-    """The speedup at the right edge of the drawn intervals: a little above the largest on the page."""
-    highest = [row.speedup_high or row.speedup or 0.0 for row in board.rows]
-    return 1.08 * max([*highest, gate or 0.0, 0.01])
+class Scale(NamedTuple):
+    """The axis of the drawn intervals: speedups at its left and right edge."""
+
+    low: float
+    high: float
+
+    def place(self, speedup: float) -> float:
+        """Where a speedup stands on an axis of length 200."""
+        return round(200 * (speedup - self.low) / (self.high - self.low), 1)
+
+
+def _scale(board: Leaderboard, gate: float | None) -> Scale:
+    """From a little below the slowest of the page or the gate to a little above the fastest."""
+    ends = [end for row in board.rows for end in (row.speedup_low, row.speedup, row.speedup_high) if end is not None]
+    ends += [gate] if gate is not None else []
+    low, high = min(ends, default=0.0), max(ends, default=1.0)
+    margin = 0.04 * (high - low) or 0.05 * high or 1.0
+    return Scale(low - margin, high + margin)

@@ -94,11 +94,10 @@ def latest_accepted(database: Session, stages: Mapping[str, Stage], count: int =
 
 def now_running(database: Session, user_id: int | None) -> Now:
     open_states = (State.QUEUED, State.RUNNING)
-    counts: dict[str, int] = dict(
-        database.execute(
-            select(Submission.state, func.count()).where(Submission.state.in_(open_states)).group_by(Submission.state)
-        ).tuples()
+    counted = database.execute(
+        select(Submission.state, func.count()).where(Submission.state.in_(open_states)).group_by(Submission.state)
     )
+    counts = dict(counted.tuples().all())
     mine: Iterable[Submission] = ()
     if user_id is not None:
         mine = database.scalars(
