@@ -166,4 +166,4 @@ def submission_counts(database: Session, user_ids: list[int]) -> dict[int, int]:
     rows = database.execute(
         select(Submission.user_id, func.count()).where(Submission.user_id.in_(user_ids)).group_by(Submission.user_id)
     )
-    return dict(rows.tuples().all())
+    return {row[0]: row[1] for row in rows}

@@ -69,5 +69,5 @@ def _shortest(database: Session, queues: list[str]) -> str:
         .where(Submission.queue.in_(queues), Submission.state.in_([State.QUEUED, State.RUNNING]))
         .group_by(Submission.queue)
     )
-    waiting.update(dict(rows.tuples().all()))
+    waiting.update({row[0]: row[1] for row in rows})
     return min(queues, key=lambda name: waiting[name])

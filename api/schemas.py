@@ -15,6 +15,9 @@ from kernelgate.verdicts import State, Verdict
 Word = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
+Title = Annotated[str, StringConstraints(max_length=80, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
 class Body(BaseModel):
     """What a client sends: unknown fields are refused, so that a misspelt one is not silently ignored."""
 
@@ -24,7 +27,7 @@ class Body(BaseModel):
 class SubmitBody(Body):
     stage: Word = Field(description="The stage's name, as in /stages.")
     source: str = Field(description="The file's text.")
-    filename: Word | None = Field(None, description="The file's name; its ending must be the stage's.")
+    filename: str | None = Field(None, description="A plain file name; its ending must be the stage's.")
     wait: float | None = Field(None, ge=0, description="Seconds to wait for the verdict before answering.")
     gpu: Word | None = Field(None, description="The GPU model to measure on, where the service has several.")
 
@@ -178,7 +181,7 @@ class NewToken(TokenView):
 
 
 class TokenBody(Body):
-    name: Word = Field("", max_length=80, description="What it is for.")
+    name: Title = Field("", description="What it is for.")
     scopes: list[Scope] | None = Field(None, description="Default: what the account may do, but never `admin`.")
     days: float | None = Field(None, gt=0, le=3650, description="Days it lives.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -19,6 +20,7 @@ from kernelgate.models import Invite, Role, Token, User, now
 from kernelgate.settings import settings
 
 Found = TypeVar("Found")
+_LOCAL = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
 
 
 @dataclass(frozen=True)
@@ -151,3 +153,8 @@ def _open(request: Request, database: Session, user: User, token: str | None = N
     close_session(database, request.cookies.get(cookie_name()))
     cookie, csrf = open_session(database, user)
     return Opened(user.handle, Role(user.role), cookie, csrf, token)
+
+
+def local_page(path: str | None) -> str:
+    """`path` when it leads to a page of this service, else the first page: a redirect must not lead elsewhere."""
+    return path if path and _LOCAL.fullmatch(path) else "/"

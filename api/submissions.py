@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import exists, func, select, update
+from sqlalchemy import case, exists, func, select, update
 from sqlalchemy.orm import Session
 
 from api.auth import Identity, challenge
@@ -160,12 +160,14 @@ def queue_position(database: Session, submission: Submission) -> int | None:
 def cancel(database: Session, submission: Submission) -> Submission:
     """Ends a queued submission; asks the worker of a running one to stop. Raises Refusal when it is finished already.
 
-    The update is conditional: a worker may be claiming the submission at this moment.
+    A rejudging that is cancelled leaves the submission done, with the verdict it had. The update is conditional: a worker
+    may be claiming the submission at this moment.
     """
+    ended_state = case((Submission.verdict.is_not(None), State.DONE), else_=State.CANCELLED)
     by_id = update(Submission).where(Submission.id == submission.id)
     ended = database.execute(
         by_id.where(Submission.state == State.QUEUED)
-        .values(state=State.CANCELLED, finished_at=now(), cancel_requested=True)
+        .values(state=ended_state, finished_at=now())
         .returning(Submission.id)
     ).one_or_none()
     if ended is None:

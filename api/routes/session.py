@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Request, Response
@@ -14,11 +13,10 @@ from api.dependencies import viewer
 from api.negotiation import see_other
 from api.problems import documented
 from api.schemas import HandleBody, SignedIn, SignedUp, SignInBody
-from api.sign_in import Opened, accept_invite, sign_in, sign_out, sign_up
+from api.sign_in import Opened, accept_invite, local_page, sign_in, sign_out, sign_up
 
 router = APIRouter(tags=["account"])
 _REFUSALS = documented("malformed_json", "cross_site", "invalid_field", "too_many_sign_ins")
-_LOCAL = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
 
 
 async def same_site(request: Request) -> None:
@@ -55,11 +53,6 @@ async def post_sign_in(
     """Sets the session's cookie. Changes made with it carry `csrf_token` in the header `X-CSRF-Token`."""
     opened = await run_in_threadpool(sign_in, request, body.token)
     return _answer(request, response, opened, local_page(body.next))
-
-
-def local_page(path: str | None) -> str:
-    """`path` when it leads to a page of this service, else the first page: a redirect must not lead elsewhere."""
-    return path if path and _LOCAL.fullmatch(path) else "/"
 
 
 @router.post(

@@ -243,7 +243,7 @@ class Graded:
                     speedup=row.speedup,
                     speedup_low=timing.speedup_low if timing else None,
                     speedup_high=timing.speedup_high if timing else None,
-                    body=result.model_dump(mode="json"),
+                    body=result.stored(),
                     created_at=at or now(),
                 )
             )
