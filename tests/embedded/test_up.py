@@ -103,8 +103,9 @@ def kernelgate(root: Path, *words: str) -> str:
 def test_the_first_start_proves_itself_and_leaves_nothing_behind(place: Path) -> None:
     running = Running(place, KERNELGATE_PORT="0")
     try:
-        url = running.until(r"Kernelgate is up after [\d.]+ s:  (http://\S+)").group(1)
+        url = running.until(r"Kernelgate is at  (http://\S+)").group(1)
         token = running.until(r"admin token .*  (kg_\S+)").group(1)
+        running.until(r"ready after [\d.]+ s")
         assert running.until(r"sample: the solution of (\w+) got '(\w+)' in").group(2) == "accepted"
         running.until("Ctrl-C stops it")
         assert httpx.get(f"{url}/readyz", timeout=10).json()["ready"] is True
@@ -126,7 +127,7 @@ def test_the_first_start_proves_itself_and_leaves_nothing_behind(place: Path) ->
 def test_a_later_start_finds_the_data_and_shows_no_token(number: signal.Signals, place: Path) -> None:
     running = Running(place, KERNELGATE_PORT="0")
     try:
-        url = running.until(r"Kernelgate is up after [\d.]+ s:  (http://\S+)").group(1)
+        url = running.until(r"Kernelgate is at  (http://\S+)").group(1)
         running.until(r"for another: \S*kernelgate token create admin")
         running.until(r"sample: the solution of \w+ got 'accepted'")
         assert httpx.get(f"{url}/readyz", timeout=10).json()["ready"] is True
@@ -140,7 +141,7 @@ def test_a_later_start_finds_the_data_and_shows_no_token(number: signal.Signals,
 def test_two_at_once_a_taken_port_and_a_child_that_dies(place: Path, listening_port: int) -> None:
     running = Running(place, KERNELGATE_PORT="0")
     try:
-        url = running.until(r"Kernelgate is up after [\d.]+ s:  (http://\S+)").group(1)
+        url = running.until(r"Kernelgate is at  (http://\S+)").group(1)
         second = Running(place)
         second.until(rf"data folder {place} is in use by process {running.process.pid}")
         assert second.process.wait(30) == 1
