@@ -47,6 +47,7 @@ class Worker:
         self._child: subprocess.Popen[bytes] | None = None
         self._verifying: subprocess.Popen[bytes] | None = None
         self._due: dict[str, float] = {}
+        self._first_look = True
 
     def run(self) -> int:
         """Works until SIGTERM or SIGINT; the exit status is 0 then, and Celery's when it ended by itself."""
@@ -92,11 +93,15 @@ class Worker:
             log.warning("swept: requeued %s, gave up %s", swept.requeued, swept.given_up)
 
     def _verify_new(self) -> None:
-        """A stage dropped into the folder goes live by itself: verified beside the running work, at low priority."""
+        """A stage dropped into the folder goes live by itself: verified beside the running work, at low priority.
+
+        One that failed is tried again when a worker starts, and by `kernelgate stage verify --record FOLDER`.
+        """
         if self._verifying is not None and self._verifying.poll() is None:
             return
         self._verifying = None
-        folders = unverified()
+        folders = unverified(failed_too=self._first_look)
+        self._first_look = False
         if folders:
             command = [sys.executable, "-m", "kernelgate", "stage", "verify", "--record", *map(str, folders)]
             self._verifying = subprocess.Popen(
