@@ -1,0 +1,66 @@
+"""The lock files hold everything that the services import, declared by somebody or not.
+
+An environment for development hides what is missing: kombu imports packaging without declaring it, and redis needs
+async-timeout on the Python of Debian 12 alone.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+
+import pytest
+
+from kernelgate.settings import ROOT
+
+SERVICES = {
+    "api": "from api.app import create_app; create_app().openapi()",
+    "worker": "import worker.serve, worker.app, kombu.transport.redis, celery.concurrency.prefork, celery.apps.worker",
+    "command line": "from kernelgate.cli import main; main(['--help'], standalone_mode=False)",
+    "embedded": "import embedded.commands",
+}
+LISTED = "; import sys; print('\\n' + ' '.join({name.partition('.')[0] for name in sys.modules}))"
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def locked(name: str) -> set[str]:
+    lines = (ROOT / "requirements" / name).read_text().splitlines()
+    return {normal(found.group(1)) for line in lines if (found := re.match(r"([A-Za-z0-9._-]+)==", line))}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_every_imported_package_is_locked(service: str) -> None:
+    code = SERVICES[service] + LISTED
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    owners = packages_distributions()
+    imported = {normal(owner) for name in done.stdout.splitlines()[-1].split() for owner in owners.get(name, [])}
+    assert {"kernelgate", "sqlalchemy", "click"} <= imported
+    assert imported - {"kernelgate"} <= locked("service.txt") | locked("build.txt")
+
+
+def test_services_import_nothing_that_only_the_sandbox_needs() -> None:
+    code = "; ".join(SERVICES.values()) + LISTED
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert not {"torch", "triton", "cuda"} & set(done.stdout.splitlines()[-1].split())
+
+
+def test_locks_agree_with_each_other() -> None:
+    """A package in two files has one version, or the second installation would undo the first."""
+    versions: dict[str, set[str]] = {}
+    for path in (ROOT / "requirements").glob("*.txt"):
+        for name, version in re.findall(r"^([A-Za-z0-9._-]+)==([^\s\\;]+)", path.read_text(), re.MULTILINE):
+            versions.setdefault(normal(name), set()).add(version)
+    assert {name: found for name, found in versions.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("name", ["build.txt", "service.txt", "dev.txt"])
+def test_every_locked_package_has_hashes(name: str) -> None:
+    text = (ROOT / "requirements" / name).read_text()
+    for block in re.split(r"\n(?=[A-Za-z0-9])", text):
+        if "==" in block.splitlines()[0]:
+            assert "--hash=sha256:" in block, block.splitlines()[0]
