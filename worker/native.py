@@ -7,6 +7,7 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -18,11 +19,13 @@ class BuildError(RuntimeError):
 
 
 def cuda_root() -> Path:
-    """The CUDA toolkit's folder, found through nvcc. Raises BuildError."""
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None:
-        raise BuildError("no nvcc on PATH or in /usr/local/cuda/bin; install the CUDA toolkit (13.0 or newer)")
-    return Path(nvcc).resolve().parent.parent
+    """The CUDA toolkit's folder: the first with both nvcc and headers. Raises BuildError."""
+    on_path = shutil.which("nvcc")
+    roots = [Path(on_path).resolve().parent.parent] if on_path else []
+    for root in (*roots, Path("/usr/local/cuda")):
+        if (root / "bin" / "nvcc").exists() and (root / "include" / "cuda_runtime.h").exists():
+            return root.resolve()
+    raise BuildError("no CUDA toolkit: nvcc is not on PATH with its headers, nor in /usr/local/cuda; install 13.0 or newer")
 
 
 def host_compiler() -> Path:
@@ -36,30 +39,33 @@ def host_compiler() -> Path:
 @cache
 def recorder() -> Path:
     """The recording runtime, built if this version of it never was. Raises BuildError."""
-    sources = sorted((settings().kernels_dir / "recorder").glob("*.cpp"))
-    include = cuda_root() / "include"
-    command = [str(host_compiler()), "-std=c++17", "-O1", "-rdynamic", f"-I{include}", *map(str, sources), "-ldl"]
-    return _built("recorder", [*sources, *sorted((settings().kernels_dir / "recorder").glob("*.h"))], command)
+    sources = {path.name: path.read_bytes() for path in sorted((settings().kernels_dir / "recorder").iterdir())}
+    files = [name for name in sources if name.endswith(".cpp")]
+    include = f"-I{cuda_root() / 'include'}"
+    return _built("recorder", sources, [str(host_compiler()), "-std=c++17", "-O1", "-rdynamic", include, *files, "-ldl"])
 
 
-def device_code(source: Path, architecture: str, include: Path | None = None) -> Path:
-    """A cubin of a trusted .cu file for one architecture, e.g. "90a". Raises BuildError."""
-    command = [
-        str(cuda_root() / "bin" / "nvcc"),
-        "-std=c++17",
-        "-O3",
-        "-cubin",
-        f"-gencode=arch=compute_{architecture},code=sm_{architecture}",
-        str(source),
-    ]
-    extra = sorted(include.iterdir()) if include else []
-    return _built(source.stem, [source, *extra], command + ([f"-I{include}"] if include else []))
+def cuda_program(texts: Mapping[str, bytes], main: str, architecture: str) -> tuple[Path, Path]:
+    """Trusted CUDA code as (host library for the recorder, cubin) for one architecture, e.g. "90a".
+
+    Both come from one run of nvcc: kernels in unnamed namespaces get names that differ from run to run. `main` is the file
+    to compile. Raises BuildError.
+    """
+    stem = Path(main).stem
+    command = [*_nvcc(architecture), "-Xcompiler=-fPIC", "-shared", "-cudart=none", "--keep", main]
+    library = _built(f"{stem}.so", texts, command, beside=f"{stem}.cubin")
+    return library, library.with_suffix(".cubin")
 
 
-def _built(name: str, sources: list[Path], command: list[str]) -> Path:
+def _nvcc(architecture: str) -> list[str]:
+    target = f"-gencode=arch=compute_{architecture},code=sm_{architecture}"
+    return [str(cuda_root() / "bin" / "nvcc"), "-std=c++17", "-O3", target, "-I.", f"-ccbin={host_compiler()}"]
+
+
+def _built(name: str, texts: Mapping[str, bytes], command: list[str], beside: str = "") -> Path:
     digest = hashlib.sha256("\0".join(command).encode())
-    for source in sources:
-        digest.update(source.read_bytes())
+    for file, text in sorted(texts.items()):
+        digest.update(f"{file}\0{len(text)}\0".encode() + text)
     folder = settings().data_dir.resolve() / "native" / f"{name}-{digest.hexdigest()[:16]}"
     target = folder / name
     if target.exists():
@@ -68,16 +74,20 @@ def _built(name: str, sources: list[Path], command: list[str]) -> Path:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not target.exists():
-            _build(target, command)
+            _build(target, texts, command, beside)
     return target
 
 
-def _build(target: Path, command: list[str]) -> None:
+def _build(target: Path, texts: Mapping[str, bytes], command: list[str], beside: str) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        made = Path(scratch) / target.name
+        for file, text in texts.items():
+            (Path(scratch) / file).write_bytes(text)
+        made = Path(scratch) / "made"
         done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, check=False, cwd=scratch)
         if done.returncode:
             raise BuildError(f"{target.name} does not build: {done.stderr[-2000:]}")
+        if beside:
+            (Path(scratch) / beside).rename(target.with_name(beside))
         made.rename(target)
-    for folder in (target.parent, target):
-        folder.chmod(0o755)
+    for path in (target.parent, target):
+        path.chmod(0o755)

@@ -16,6 +16,7 @@ PAGE = 2 << 20
 LOWEST, HIGHEST = 0x6000_0000_0000, 0x6FFF_0000_0000
 """Free of both the host process's own mappings and what the driver takes."""
 STRIDE = 1 << 32
+"""What is reserved around a buffer. The driver gives a wanted address only to large reservations at such multiples."""
 
 
 class Edge(StrEnum):

@@ -103,6 +103,7 @@ class Tape:
     last_error: str | None = None
     violation: Violation | None = None
     failure: tuple[str, str] | None = None
+    raw: bytes = b""
 
     @property
     def launches(self) -> int:
@@ -120,6 +121,7 @@ def read_tape(data: bytes, buffers: Mapping[str, Buffer]) -> Tape:
     if len(lines) > MAX_ENTRIES:
         raise MalformedTapeError(f"{len(lines)} entries; at most {MAX_ENTRIES}")
     reader = _Reader(buffers)
+    reader.tape.raw = data
     for number, line in enumerate(lines, 1):
         try:
             entry = json.loads(line)

@@ -9,7 +9,7 @@ from cuda.bindings import driver as cu
 from numpy.typing import NDArray
 
 from worker.bench.driver import CudaError, check
-from worker.placement import PAGE, Buffer
+from worker.placement import STRIDE, Buffer
 
 POISON = 0xFFFFFFFF
 """Every word a quiet NaN with all its bits set: a value that was never written shows, whatever the dtype's width."""
@@ -25,8 +25,7 @@ class Mapped:
 
     def __init__(self, buffer: Buffer, device: int) -> None:
         self.buffer = buffer
-        self.reserved = buffer.mapping - PAGE
-        self.span = buffer.mapped + 2 * PAGE
+        self.reserved, self.span = buffer.mapping // STRIDE * STRIDE, STRIDE
         got = int(check(cu.cuMemAddressReserve(self.span, 0, self.reserved, 0), "reserve"))
         if got != self.reserved:
             cu.cuMemAddressFree(got, self.span)
