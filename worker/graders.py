@@ -54,6 +54,23 @@ class Grader:
             )
         return tensors
 
+    def output_shapes(self, case: Case) -> dict[str, tuple[int, ...]]:
+        """CUDA stages: shapes of the float32 buffers that the seam writes, by its parameters' names."""
+        return cast(dict[str, tuple[int, ...]], self._module.outputs(case))
+
+    def finish(self, case: Case, inputs: Arrays, written: Arrays) -> Arrays:
+        """CUDA stages: the judged tensors from the buffers that the seam wrote."""
+        return cast(Arrays, self._module.finish(case, inputs, written))
+
+    def again(self, case: Case, inputs: Arrays, rng: np.random.Generator) -> Arrays:
+        """Stages with a gate: another input of the same kind as `inputs`, made cheaply, for one timed call."""
+        return cast(Arrays, self._module.again(case, inputs, rng))
+
+    def work(self, case: Case) -> float:
+        """Floating-point operations that a case takes at least; 0 where the stage does not say."""
+        count = getattr(self._module, "work", None)
+        return float(count(case)) if count else 0.0
+
     def tables(self, outcomes: Sequence[CaseOutcome]) -> tuple[Table, ...]:
         """The stage's exported tables over the cases that ran; none where grader.py has no `experiment`."""
         make = getattr(self._module, "experiment", None)

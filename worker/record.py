@@ -7,7 +7,7 @@ doing, whatever the exit status was.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelgate.stages import Case, Stage
 from kernelgate.verdicts import Phase, Verdict
@@ -50,9 +50,10 @@ def record(job: Job, compiled: Compiled, device: Device, takes: list[Take]) -> d
     with job.phases.during(Phase.RECORD):
         _check_imports(compiled.library)
         program = recorder()
+        limits = job.stage.spec.limits
         finished = job.sandbox.run(
             [str(program), "job.txt"],
-            limits=sandbox_limits(job.stage.spec.limits),
+            limits=replace(sandbox_limits(limits), wall_s=limits.case_s, cpu_s=2 * limits.case_s),
             files={"seam.so": compiled.library, "job.txt": _order(job.stage, compiled, device, takes).encode()},
             collect=["load.tape", "ended.txt", *(f"{take.label}.tape" for take in takes)],
             readable=[program.parent],
