@@ -21,7 +21,7 @@ from worker.job import Job
 from worker.native import cuda_root, host_compiler
 from worker.sandbox import End, Finished, Limits
 
-COMPILE_S = 60.0
+COMPILE_S = 120.0
 SCRATCH_MB = 256
 
 
@@ -47,7 +47,12 @@ def compile_cuda(job: Job, target: str) -> Compiled:
         finished = job.sandbox.run(
             _command(stem, target),
             limits=Limits(
-                wall_s=COMPILE_S, cpu_s=2 * COMPILE_S, memory_mb=8192, scratch_mb=SCRATCH_MB, output_kb=512, processes=64
+                wall_s=COMPILE_S,
+                cpu_s=2 * COMPILE_S,
+                memory_mb=8192,
+                scratch_mb=SCRATCH_MB,
+                output_kb=512,
+                processes=64,
             ),
             files={
                 f"{stem}.cu": job.source.encode(),
@@ -106,7 +111,9 @@ def _stopped(job: Job, finished: Finished) -> Failure:
             Verdict.COMPILE_ERROR, "compile_time", f"nvcc was stopped after {COMPILE_S:g} s; compile less.", log=job.log
         )
     failure = end_failure(finished, None, job.stage.spec.limits)
-    return Failure(Verdict.COMPILE_ERROR, f"compile_{failure.reason}", f"nvcc was stopped: {failure.message}", log=job.log)
+    return Failure(
+        Verdict.COMPILE_ERROR, f"compile_{failure.reason}", f"nvcc was stopped: {failure.message}", log=job.log
+    )
 
 
 def _check_static(job: Job, cubin: Cubin) -> None:
@@ -154,6 +161,8 @@ def demangled(names: list[str]) -> list[str]:
     program = shutil.which("c++filt")
     if program is None or not names:
         return names
-    done = subprocess.run([program, "-p"], input="\n".join(names), capture_output=True, text=True, timeout=10, check=False)
+    done = subprocess.run(
+        [program, "-p"], input="\n".join(names), capture_output=True, text=True, timeout=10, check=False
+    )
     shown = done.stdout.splitlines()
     return [name.removeprefix("(anonymous namespace)::") for name in shown] if len(shown) == len(names) else names

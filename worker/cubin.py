@@ -66,7 +66,8 @@ def read_cubin(data: bytes) -> Cubin:
         kernels = {
             section.name.removeprefix(".text."): Kernel(section.name.removeprefix(".text."))
             for section in sections
-            if section.name.startswith(".text.") and f".nv.info.{section.name.removeprefix('.text.')}" in _names(sections)
+            if section.name.startswith(".text.")
+            and f".nv.info.{section.name.removeprefix('.text.')}" in _names(sections)
         }
         for section in sections:
             _read_section(data, section, kernels, symbols)

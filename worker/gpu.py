@@ -10,6 +10,7 @@ import atexit
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from worker.tape import Tape
 GRACE_S = 20.0
 """What the bench may take beyond a kernel's own time: mapping, copies, instantiation."""
 MEASURE_S = 6.0
+DEVICE_NODES = ("/dev/nvidiactl", "/dev/dxg")
 spare = Spare()
 atexit.register(spare.close)
 
@@ -40,6 +42,8 @@ atexit.register(spare.close)
 @cache
 def missing_gpu() -> str | None:
     """Why this host cannot grade on a GPU, or None."""
+    if not any(Path(node).exists() for node in DEVICE_NODES):
+        return f"no NVIDIA GPU: none of {', '.join(DEVICE_NODES)} is here"
     found = probe()
     if isinstance(found, str):
         return found
@@ -48,6 +52,12 @@ def missing_gpu() -> str | None:
     except BuildError as error:
         return str(error)
     return None
+
+
+def model() -> str | None:
+    """The name of this host's GPU, e.g. "NVIDIA H200", or None where it has none to grade on."""
+    found = probe() if missing_gpu() is None else ""
+    return str(found["name"]) if isinstance(found, dict) else None
 
 
 def run_cases(job: Job) -> Iterator[CaseRun]:
@@ -81,8 +91,10 @@ class _Grading:
     def run(self) -> Iterator[CaseRun]:
         job = self.job
         target = architecture(*self.facts["capability"])
-        compiled = compile_cuda(job, target)
         cases = job.stage.spec.cases
+        for case in sorted(cases, key=lambda case: -self._inputs(case)[self.seam[0].name].size):
+            job.grader.foresee(case, self._inputs(case))
+        compiled = compile_cuda(job, target)
         takes = [Take(case, edge, self._place(case, edge)) for case in cases for edge in Edge]
         measured = [case for case in cases if case.params.get("measured") is True] if job.stage.spec.gate else []
         bouts = {case.name: Take(_renamed(case), Edge.END, self._place(case, Edge.END)) for case in measured}
@@ -257,7 +269,10 @@ FAULTS = {
     "CUDA_ERROR_INVALID_PC": ("illegal_instruction", "a kernel jumped to no code"),
     "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": ("launch_refused", "a launch asked for more than the card has"),
     "CUDA_ERROR_INVALID_VALUE": ("launch_refused", "the driver refused a launch"),
-    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": ("launch_refused", "a cooperative launch does not fit on the card at once"),
+    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": (
+        "launch_refused",
+        "a cooperative launch does not fit on the card at once",
+    ),
     "CUDA_ERROR_INVALID_CLUSTER_SIZE": ("launch_refused", "a cluster size is not possible"),
     "CUDA_ERROR_INVALID_IMAGE": ("launch_refused", "the device code does not load"),
     "CUDA_ERROR_OUT_OF_MEMORY": ("out_of_memory", "the device ran out of memory"),

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from kernelgate.settings import ROOT, environment, settings
 from worker import frames
@@ -42,9 +42,7 @@ class Bench:
             env=environment(settings()),
             start_new_session=True,
         )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._in, self._out = self._process.stdin, self._process.stdout
+        self._in, self._out = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
         os.set_blocking(self._out.fileno(), False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._out, selectors.EVENT_READ)

@@ -25,7 +25,9 @@ def cuda_root() -> Path:
     for root in (*roots, Path("/usr/local/cuda")):
         if (root / "bin" / "nvcc").exists() and (root / "include" / "cuda_runtime.h").exists():
             return root.resolve()
-    raise BuildError("no CUDA toolkit: nvcc is not on PATH with its headers, nor in /usr/local/cuda; install 13.0 or newer")
+    raise BuildError(
+        "no CUDA toolkit: nvcc is not on PATH with its headers, nor in /usr/local/cuda; install 13.0 or newer"
+    )
 
 
 def host_compiler() -> Path:
@@ -42,7 +44,9 @@ def recorder() -> Path:
     sources = {path.name: path.read_bytes() for path in sorted((settings().kernels_dir / "recorder").iterdir())}
     files = [name for name in sources if name.endswith(".cpp")]
     include = f"-I{cuda_root() / 'include'}"
-    return _built("recorder", sources, [str(host_compiler()), "-std=c++17", "-O1", "-rdynamic", include, *files, "-ldl"])
+    return _built(
+        "recorder", sources, [str(host_compiler()), "-std=c++17", "-O1", "-rdynamic", include, *files, "-ldl"]
+    )
 
 
 def cuda_program(texts: Mapping[str, bytes], main: str, architecture: str) -> tuple[Path, Path]:

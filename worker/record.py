@@ -161,7 +161,9 @@ def _no_tape(job: Job, finished: Finished, take: Take) -> Failure:
     for line in ended.splitlines():
         words = line.split()
         if len(words) == 3 and words[0] == take.label and words[1] == "signal":
-            what = f"Case {name}: the host code was ended by signal {words[2][:4]}; device pointers cannot be read there."
+            what = (
+                f"Case {name}: the host code was ended by signal {words[2][:4]}; device pointers cannot be read there."
+            )
             return Failure(Verdict.RUNTIME_ERROR, "crashed", what, case=name)
     what = f"Case {name}: the host code ended the process; return from {job.stage.spec.seam.name} instead."
     return Failure(Verdict.RUNTIME_ERROR, "ended_early", what, case=name)
@@ -172,9 +174,17 @@ def _violated(job: Job, violation: Violation, case: str) -> Failure:
     if violation.reason == "workspace":
         limit = job.stage.spec.limits.workspace_kb
         allowed = f"a workspace of {limit} KiB" if limit else "no workspace"
-        message = f"Case {case}: the stage allows {allowed}; {call} asked for {violation.size:,} bytes{_square(violation.size)}."
+        asked = f"{violation.size:,} bytes{_square(violation.size)}"
+        message = f"Case {case}: the stage allows {allowed}; {call} asked for {asked}."
         return Failure(Verdict.CONTRACT_VIOLATION, "workspace", message, case=case)
-    known = {"managed_memory", "unrecordable_call", "driver_call", "upload_too_large", "unknown_stream", "too_many_calls"}
+    known = {
+        "managed_memory",
+        "unrecordable_call",
+        "driver_call",
+        "upload_too_large",
+        "unknown_stream",
+        "too_many_calls",
+    }
     reason = violation.reason if violation.reason in known else "forbidden_call"
     detail = f" ({printable(violation.detail, limit=200)})" if violation.detail else ""
     message = f"Case {case}: {printable(call, limit=200)}{detail} is not allowed here; docs/tape.md lists what is."

@@ -167,8 +167,8 @@ class _Reader:
 
     def _ending(self, op: str, entry: dict[str, Any]) -> None:
         if op == "violation":
-            texts = (_text(entry, key) for key in ("reason", "call", "detail"))
-            self.tape.violation = Violation(*texts, _number(entry, "bytes", range(1 << 63)))
+            reason, call, detail = (_text(entry, key) for key in ("reason", "call", "detail"))
+            self.tape.violation = Violation(reason, call, detail, _number(entry, "bytes", range(1 << 63)))
         elif op == "failed":
             self.tape.failure = (_text(entry, "kind"), _text(entry, "what"))
 

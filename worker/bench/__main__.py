@@ -171,7 +171,11 @@ def serve(channel: BinaryIO, send: Callable[..., None]) -> None:
     except CudaError as error:
         send({"kind": "fault", "name": error.name, "what": str(error)[:500]})
     except (UnplayableError, AddressTakenError, WrongWhenTimedError) as error:
-        kinds = {UnplayableError: "refused", AddressTakenError: "address_taken", WrongWhenTimedError: "wrong_when_timed"}
+        kinds = {
+            UnplayableError: "refused",
+            AddressTakenError: "address_taken",
+            WrongWhenTimedError: "wrong_when_timed",
+        }
         send({"kind": kinds[type(error)], "what": str(error)[:1000]})
     except Exception as error:
         send({"kind": "broken", "what": f"{type(error).__name__}: {str(error)[:1000]}"})
@@ -179,7 +183,9 @@ def serve(channel: BinaryIO, send: Callable[..., None]) -> None:
 
 def main() -> None:
     out = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(os.open(os.devnull, os.O_WRONLY) if len(sys.argv) < 2 or sys.argv[1] == "--probe" else _prints(sys.argv[1]), 1)
+    os.dup2(
+        os.open(os.devnull, os.O_WRONLY) if len(sys.argv) < 2 or sys.argv[1] == "--probe" else _prints(sys.argv[1]), 1
+    )
 
     def send(header: dict[str, Any], payload: bytes = b"") -> None:
         data = memoryview(frames.encode(header, payload))

@@ -46,12 +46,10 @@ class Clocks:
         return Reading(clock, self._number("nvmlDeviceGetTemperature", TEMPERATURE_GPU), slowed)
 
     def _reasons(self) -> int:
+        names = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+        known = [getattr(self.nvml, name) for name in names if hasattr(self.nvml, name)]
         value = ctypes.c_ulonglong(0)
-        for name in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
-            if self.nvml is not None and hasattr(self.nvml, name):
-                if getattr(self.nvml, name)(self.device, ctypes.byref(value)) == 0:
-                    return int(value.value)
-        return 0
+        return int(value.value) if known and known[0](self.device, ctypes.byref(value)) == 0 else 0
 
     def highest_sm_mhz(self) -> int:
         return self._number("nvmlDeviceGetMaxClockInfo", SM_CLOCK)

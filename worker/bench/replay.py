@@ -70,7 +70,11 @@ class Replay:
     def _prepare(self, tape: Tape) -> None:
         attribute = cu.CUfunction_attribute
         for name, size in tape.shared_limits.items():
-            check(cu.cuFuncSetAttribute(self._function(name), attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, size))
+            check(
+                cu.cuFuncSetAttribute(
+                    self._function(name), attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, size
+                )
+            )
         for name, share in tape.carveouts.items():
             wanted = attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
             check(cu.cuFuncSetAttribute(self._function(name), wanted, share))
@@ -103,7 +107,9 @@ class Replay:
         function = self._function(work.kernel)
         sizes = self.module.parameters(work.kernel)
         if max((offset + size for offset, size in sizes), default=0) != len(work.arguments):
-            raise UnplayableError(f"kernel {work.kernel[:200]} was recorded with {len(work.arguments)} bytes of arguments")
+            raise UnplayableError(
+                f"kernel {work.kernel[:200]} was recorded with {len(work.arguments)} bytes of arguments"
+            )
         block = bytearray(work.arguments)
         if self.moved:
             self._move_pointers(block)
@@ -123,7 +129,9 @@ class Replay:
             self._set(made, "CU_LAUNCH_ATTRIBUTE_COOPERATIVE", cooperative=True)
         return made
 
-    def _set(self, node: Any, name: str, *, cluster: tuple[int, int, int] | None = None, cooperative: bool = False) -> None:
+    def _set(
+        self, node: Any, name: str, *, cluster: tuple[int, int, int] | None = None, cooperative: bool = False
+    ) -> None:
         value = cu.CUlaunchAttributeValue()
         if cluster:
             value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = cluster
