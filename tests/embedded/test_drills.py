@@ -28,11 +28,11 @@ from embedded.process import Child
 from kernelgate.models import Role
 from kernelgate.settings import ROOT, Settings, environment
 from kernelgate.stages import load_stage
-from tests.conftest import free_port, make_account, wait_until_ready
+from tests.conftest import free_port, make_account, take_stages_as_proven, wait_until_ready
 
 pytestmark = pytest.mark.timeout(420)
 STAGE = "online_softmax"
-COUNT = 3
+COUNT = 2
 SLEEP_S = 2.0
 PATIENCE_S = 150.0
 BEGUN = "SELECT 1 FROM events WHERE submission_id = ANY(:ids) AND kind = 'phase' AND data->>'state' = 'started'"
@@ -102,7 +102,7 @@ def site() -> Iterator[Site]:
     root = Path(tempfile.mkdtemp(prefix="kgd-"))
     root.chmod(0o711)
     data = DataDir(root)
-    postgres, broker = Postgres(data, durable=False), Broker(data)
+    postgres, broker = Postgres(data), Broker(data)
     children: list[Child] = []
     try:
         postgres.start()
@@ -119,6 +119,7 @@ def site() -> Iterator[Site]:
             sweep_s=1,
             ring_again_s=2,
         )
+        take_stages_as_proven(values)
         for name in ("serve", "worker"):
             argv = [sys.executable, "-m", "kernelgate", name]
             children.append(Child(name, argv, log=data.log(name), env=environment(values), grace_s=35))

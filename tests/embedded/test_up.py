@@ -18,8 +18,10 @@ import httpx
 import pytest
 
 from kernelgate.settings import ROOT
+from worker.scaffold import scaffold
 
 PATIENCE_S = 240.0
+STAGE = "probe"
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -42,8 +44,9 @@ class Running:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._said.put(line.rstrip("\n"))
+        with self.process.stdout as said:
+            for line in said:
+                self._said.put(line.rstrip("\n"))
 
     def until(self, pattern: str) -> re.Match[str]:
         """The first line from here on that has the pattern."""
@@ -81,10 +84,21 @@ class Running:
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
-    """The data folder that these tests share, in the order they stand: the first start, then later ones."""
-    with tempfile.TemporaryDirectory(prefix="kgu-", ignore_cleanup_errors=True) as root:
-        Path(root).chmod(0o711)
-        yield Path(root)
+    """The data folder that these tests share, in the order they stand: the first start, then later ones.
+
+    The one stage is a new one, whose proof takes seconds.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="kgu-", ignore_cleanup_errors=True) as root,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        place = Path(root) / "data"
+        for folder in (Path(root), place, Path(root) / "stages"):
+            folder.mkdir(exist_ok=True)
+            folder.chmod(0o755)
+        scaffold(STAGE, Path(root) / "stages")
+        patch.setenv("KERNELGATE_GRADERS_DIR", str(Path(root) / "stages"))
+        yield place
 
 
 def kernelgate(root: Path, *words: str) -> str:
@@ -103,14 +117,15 @@ def kernelgate(root: Path, *words: str) -> str:
 def test_the_first_start_proves_itself_and_leaves_nothing_behind(place: Path) -> None:
     running = Running(place, KERNELGATE_PORT="0")
     try:
-        url = running.until(r"Kernelgate is up after [\d.]+ s:  (http://\S+)").group(1)
+        url = running.until(r"Kernelgate is at  (http://\S+)").group(1)
         token = running.until(r"admin token .*  (kg_\S+)").group(1)
+        running.until(r"ready after [\d.]+ s")
         assert running.until(r"sample: the solution of (\w+) got '(\w+)' in").group(2) == "accepted"
         running.until("Ctrl-C stops it")
         assert httpx.get(f"{url}/readyz", timeout=10).json()["ready"] is True
         mine = httpx.get(f"{url}/me", headers={"Authorization": f"Bearer {token}"}, timeout=10)
         assert mine.json()["handle"] == "admin"
-        board = httpx.get(f"{url}/leaderboard/online_softmax", headers={"Accept": "application/json"}, timeout=10)
+        board = httpx.get(f"{url}/leaderboard/{STAGE}", headers={"Accept": "application/json"}, timeout=10)
         assert "kernelgate-sample" not in board.text
         # Another terminal finds the running service without being told where it is.
         assert re.search(r"kg_\S{20,}", kernelgate(place, "token", "create", "admin"))
@@ -126,7 +141,7 @@ def test_the_first_start_proves_itself_and_leaves_nothing_behind(place: Path) ->
 def test_a_later_start_finds_the_data_and_shows_no_token(number: signal.Signals, place: Path) -> None:
     running = Running(place, KERNELGATE_PORT="0")
     try:
-        url = running.until(r"Kernelgate is up after [\d.]+ s:  (http://\S+)").group(1)
+        url = running.until(r"Kernelgate is at  (http://\S+)").group(1)
         running.until(r"for another: \S*kernelgate token create admin")
         running.until(r"sample: the solution of \w+ got 'accepted'")
         assert httpx.get(f"{url}/readyz", timeout=10).json()["ready"] is True
@@ -140,7 +155,7 @@ def test_a_later_start_finds_the_data_and_shows_no_token(number: signal.Signals,
 def test_two_at_once_a_taken_port_and_a_child_that_dies(place: Path, listening_port: int) -> None:
     running = Running(place, KERNELGATE_PORT="0")
     try:
-        url = running.until(r"Kernelgate is up after [\d.]+ s:  (http://\S+)").group(1)
+        url = running.until(r"Kernelgate is at  (http://\S+)").group(1)
         second = Running(place)
         second.until(rf"data folder {place} is in use by process {running.process.pid}")
         assert second.process.wait(30) == 1
