@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,8 @@ import torch
 
 from kernelgate.settings import ROOT
 from kernelgate.stages import Stage, load_stage
-from worker.graders import Arrays, Grader
+from worker.arrays import RawTensor
+from worker.graders import Arrays, CaseOutcome, Grader
 from worker.judge import separations
 
 SEED = "5eed"
@@ -85,6 +88,29 @@ def test_analytic_gradients_equal_autograd(stage: Stage, grader: Grader, name: s
         for leaf, gradient in zip(leaves, found, strict=True):
             want = np.zeros(leaves[leaf].shape) if gradient is None else gradient.numpy()
             np.testing.assert_allclose(truth.get(f"{which}_grad_{leaf}", 0.0), want, rtol=1e-8, atol=1e-8)
+
+
+def test_the_experiment_is_a_table_of_errors_and_tile_sizes(
+    stage: Stage, grader: Grader, drive: Callable[..., Any]
+) -> None:
+    run = drive(stage, stage.folder / "solution" / "online_softmax.py")
+    outcomes = []
+    for name in ("hand_update", "tokens_37", "tokens_37_f64"):
+        case = next(case for case in stage.spec.cases if case.name == name)
+        inputs = grader.inputs(case, SEED)
+        outputs = {
+            key: RawTensor(case.dtype, made.shape, made.astype(case.dtype).tobytes())
+            for key, made in run(case, inputs).items()
+        }
+        outcomes.append(CaseOutcome(case, inputs, outputs, grader.reference(case, inputs)))
+    tables = grader.tables(outcomes)
+    assert [table.title.split(":")[0] for table in tables] == ["37 tokens, float32", "37 tokens, float64"]
+    for table, unit in zip(tables, (2.0**-24, 2.0**-53), strict=True):
+        sizes, output_errors, logsumexp_errors, tiles = zip(*table.rows, strict=True)
+        assert sizes == (1, 3, 8, 16, 37, 64)
+        assert tiles == (1, 9, 64, 256, 1369, 1369)
+        assert all(0 < error < 200 * unit for error in (*output_errors, *logsumexp_errors))
+    assert grader.tables(outcomes[:1]) == ()
 
 
 def test_a_lesson_never_shows_the_solution() -> None:
