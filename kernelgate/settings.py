@@ -132,8 +132,14 @@ class Settings(BaseSettings):
 
 @cache
 def settings() -> Settings:
-    """The process's settings, read once. Raises pydantic.ValidationError naming the field, the value and what is accepted."""
-    return Settings()
+    """The process's settings, read once. Raises pydantic.ValidationError naming the field, the value and what is accepted.
+
+    While `kernelgate up` runs, its `data_dir` holds `service.env` with what it chose (the sockets, the port), so that
+    commands typed in another terminal reach the same service. The environment goes before that file.
+    """
+    stated = Settings()
+    chosen = stated.data_dir / "service.env"
+    return Settings(_env_file=chosen) if chosen.is_file() else stated
 
 
 def environment(values: Settings) -> dict[str, str]:

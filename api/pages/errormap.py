@@ -1,0 +1,120 @@
+"""Where a tensor is wrong: a `protocol.ErrorMap` as a small PNG, and the same in words.
+
+One pixel a cell; the page scales it up without smoothing. Cells within the tolerance are transparent, so that the picture
+stands on either theme's ground.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+import zlib
+from typing import NamedTuple
+
+from kernelgate.protocol import ErrorMap
+
+MAX_CELLS = 1 << 16
+_STOPS = ((0, (240, 180, 60)), (85, (232, 110, 40)), (170, (205, 45, 60)), (253, (120, 10, 60)))
+"""Colours from one tolerance (0) to 10^6 tolerances (253), between which the palette runs straight."""
+_NOT_A_NUMBER = (125, 85, 240)
+
+
+class Summary(NamedTuple):
+    """The map in numbers. `first_row` and `last_row` bound the wrong cells; decades: (tolerances from, cells)."""
+
+    cells: int
+    wrong: int
+    not_numbers: int
+    first_row: int
+    last_row: int
+    first_column: int
+    last_column: int
+    worst: float
+
+
+class Picture(NamedTuple):
+    """Where the map stands in its SVG, in CSS pixels. ticks: (row or column number, distance)."""
+
+    cell: float
+    width: float
+    height: float
+    row_ticks: list[tuple[int, float]]
+    column_ticks: list[tuple[int, float]]
+
+
+def cells(error_map: ErrorMap) -> bytes:
+    """The map's bytes, row by row; a map that does not hold rows × columns of them is shown empty."""
+    expected = error_map.rows * error_map.columns
+    try:
+        raw = base64.b64decode(error_map.cells, validate=True)
+    except (binascii.Error, ValueError):
+        raw = b""
+    return raw if len(raw) == expected <= MAX_CELLS else b""
+
+
+def png(error_map: ErrorMap) -> bytes:
+    """An 8-bit palette PNG of columns × rows pixels (RFC 2083: signature, IHDR, PLTE, tRNS, IDAT, IEND)."""
+    raw = cells(error_map) or bytes(1)
+    rows, columns = (error_map.rows, error_map.columns) if len(raw) > 1 or error_map.rows == 1 else (1, 1)
+    lines = b"".join(b"\0" + raw[start : start + columns] for start in range(0, rows * columns, columns))
+    palette = b"".join(bytes(_colour(level)) for level in range(256))
+    header = struct.pack(">IIBBBBB", columns, rows, 8, 3, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"PLTE", palette), (b"tRNS", b"\0"), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, body) for kind, body in chunks)
+
+
+def _chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def _colour(level: int) -> tuple[int, int, int]:
+    if level == 0:
+        return (0, 0, 0)
+    if level == 255:
+        return _NOT_A_NUMBER
+    place = level - 1
+    for (low, start), (high, end) in zip(_STOPS, _STOPS[1:], strict=False):
+        if place <= high:
+            share = (place - low) / (high - low)
+            red, green, blue = (round(a + (b - a) * share) for a, b in zip(start, end, strict=True))
+            return (red, green, blue)
+    return _STOPS[-1][1]
+
+
+def summary(error_map: ErrorMap) -> Summary | None:
+    """The map in numbers, or None when it holds no wrong cell. Rows and columns are the tensor's, not the map's."""
+    raw = cells(error_map)
+    wrong = [place for place, level in enumerate(raw) if level]
+    if not wrong:
+        return None
+    rows = [place // error_map.columns for place in wrong]
+    columns = [place % error_map.columns for place in wrong]
+    finite = [raw[place] for place in wrong if raw[place] < 255]
+    return Summary(
+        cells=len(raw),
+        wrong=len(wrong),
+        not_numbers=len(wrong) - len(finite),
+        first_row=rows[0] * error_map.row_step,
+        last_row=(rows[-1] + 1) * error_map.row_step - 1,
+        first_column=min(columns) * error_map.column_step,
+        last_column=(max(columns) + 1) * error_map.column_step - 1,
+        worst=10 ** (6 * (max(finite) - 1) / 253) if finite else float("nan"),
+    )
+
+
+def picture(error_map: ErrorMap) -> Picture:
+    """Square cells as large as 600 × 380 px allow, at most 26 px, with a tick at about every 50 px."""
+    cell = min(26.0, 600 / error_map.columns, 380 / error_map.rows)
+    return Picture(
+        cell,
+        round(cell * error_map.columns, 2),
+        round(cell * error_map.rows, 2),
+        _ticks(error_map.rows, cell, error_map.row_step),
+        _ticks(error_map.columns, cell, error_map.column_step),
+    )
+
+
+def _ticks(count: int, cell: float, step: int) -> list[tuple[int, float]]:
+    every = next(n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1 << 20) if n * cell >= 44)
+    return [(place * step, round((place + 0.5) * cell, 2)) for place in range(0, count, every)]

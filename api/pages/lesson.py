@@ -1,0 +1,108 @@
+"""A lesson's Markdown as HTML: formulas typeset, code coloured, pictures from the stage's own `figures/` only.
+
+HTML in a lesson is text, not markup: whoever drops a stage folder writes the lesson, and the page's policy stays whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from markupsafe import Markup
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+from api.pages.figures import figure
+from api.pages.formula import FormulaError, mathml
+from api.pages.source import highlight
+
+_FIGURE = re.compile(r"figures/([a-z0-9_]+\.svg)")
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A lesson as HTML, and its second-level headings as (anchor, text) for a table of contents."""
+
+    html: Markup
+    headings: tuple[tuple[str, str], ...]
+
+
+@lru_cache(maxsize=64)
+def render_lesson(stage: str, text: str) -> Lesson:
+    """The lesson of `stage`. A formula that cannot be typeset is shown as its source, marked, never as an error page."""
+    parser = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable("table")
+    dollarmath_plugin(parser, allow_space=False, double_inline=True, renderer=_formula)
+    for kind, rule in _rules(stage).items():
+        parser.add_render_rule(kind, rule)
+    tokens = parser.parse(text)
+    headings = tuple(_shift_headings(tokens))
+    return Lesson(Markup(parser.renderer.render(tokens, parser.options, {})), headings)  # noqa: S704 - html is off
+
+
+def _formula(latex: str, options: dict[str, bool]) -> str:
+    block = options.get("display_mode", False)
+    try:
+        typeset = mathml(latex, block=block)
+    except FormulaError:
+        return Markup('<code class="formula-error" title="This formula could not be typeset">{}</code>').format(latex)
+    if not block:
+        return typeset
+    return Markup('<div class="formula" role="group" aria-label="Formula" tabindex="0">{}</div>').format(typeset)
+
+
+def _shift_headings(tokens: Sequence[Token]) -> list[tuple[str, str]]:
+    """Lesson headings start at h3 (the page has h1, its section h2) and carry anchors."""
+    found: list[tuple[str, str]] = []
+    for index, token in enumerate(tokens):
+        if token.type not in ("heading_open", "heading_close"):
+            continue
+        level = min(max(int(token.tag[1]) + 1, 3), 6)
+        token.tag = f"h{level}"
+        if token.type == "heading_open":
+            title = tokens[index + 1].content.replace("`", "").replace("$", "")
+            anchor = _anchor(title, {known for known, _ in found})
+            token.attrSet("id", anchor)
+            if level == 3:
+                found.append((anchor, title))
+    return found
+
+
+def _anchor(text: str, taken: set[str]) -> str:
+    base = "lesson-" + ("-".join(re.findall(r"[a-z0-9]+", text.lower()))[:60] or "part")
+    return next(name for name in (base, *(f"{base}-{n}" for n in range(2, 1000))) if name not in taken)
+
+
+Rule = Callable[[RendererHTML, Sequence[Token], int, OptionsDict, EnvType], str]
+
+
+def _rules(stage: str) -> dict[str, Rule]:
+    """What differs from plain Markdown; the parser binds its renderer as the first argument of each."""
+
+    def image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+        token = tokens[index]
+        wanted = _FIGURE.fullmatch(str(token.attrGet("src") or ""))
+        alt = renderer.renderInlineAsText(token.children or [], options, env)
+        if wanted is None:
+            return Markup('<em class="formula-error">Picture “{}” is not in this stage’s figures/</em>').format(alt)
+        source = f"/stages/{stage}/figures/{wanted[1]}"
+        return Markup('<img class="figure" src="{}" alt="{}" loading="lazy">').format(source, alt)
+
+    def fence(_: RendererHTML, tokens: Sequence[Token], index: int, *__: object) -> str:
+        words = tokens[index].info.split() or ["text"]
+        if words[0] == "figure":
+            return figure(words[-1], tokens[index].content)
+        coloured = highlight(tokens[index].content, words[0])
+        return Markup('<pre class="code source" tabindex="0"><code>{}</code></pre>').format(coloured)
+
+    def table_open(*_: object) -> str:
+        return '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table class="table">'
+
+    def table_close(*_: object) -> str:
+        return "</table></div>"
+
+    return {"image": image, "fence": fence, "table_open": table_open, "table_close": table_close}

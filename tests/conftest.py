@@ -1,0 +1,219 @@
+"""What every test may ask for: a real Postgres, a real broker, an empty database, the whole service running.
+
+The servers start once a test session, on unix sockets in a folder of their own, and end with it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+import redis
+from psycopg import sql
+from sqlalchemy import create_engine, pool
+from sqlalchemy.orm import Session
+
+from embedded import schema
+from embedded.broker import Broker
+from embedded.datadir import DataDir
+from embedded.postgres import Postgres
+from embedded.process import Child
+from kernelgate import db
+from kernelgate.accounts import create_token, create_user
+from kernelgate.models import Role
+from kernelgate.settings import Settings, environment, settings
+
+TEMPLATE = "kernelgate_template"
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Iterator[DataDir]:
+    """The folder of the test session's servers; short, for a socket's path has at most 107 bytes."""
+    root = Path(tempfile.mkdtemp(prefix="kgt-"))
+    root.chmod(0o711)
+    yield DataDir(root)
+    shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_settings(data_dir: DataDir) -> Iterator[None]:
+    """Keeps whatever this machine states or runs (a `make up` in another terminal) out of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("KERNELGATE_")]:
+            patch.delenv(name)
+        patch.setenv("KERNELGATE_DATA_DIR", str(data_dir.root / "tests"))
+        forget_settings()
+        yield
+
+
+@pytest.fixture(scope="session")
+def postgres(data_dir: DataDir) -> Iterator[Postgres]:
+    server = Postgres(data_dir, durable=False)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(data_dir: DataDir) -> Iterator[Broker]:
+    server = Broker(data_dir, durable=False)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_url(postgres: Postgres) -> str:
+    """URL of the maintenance database of a running Postgres; tests make databases of their own beside it."""
+    return postgres.url("postgres")
+
+
+@pytest.fixture(scope="session")
+def broker_url(broker: Broker) -> str:
+    """URL of a running Redis-protocol broker."""
+    return broker.url
+
+
+def administer(postgres: Postgres, statement: str, database: str) -> None:
+    with psycopg.connect(
+        host=str(postgres.socket_folder), user="kernelgate", dbname="postgres", autocommit=True
+    ) as connection:
+        connection.execute(sql.SQL(statement).format(sql.Identifier(database)))
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres: Postgres) -> str:
+    """A database at the newest revision that nobody writes to: copying it takes 40 ms, migrating takes 400."""
+    administer(postgres, "CREATE DATABASE {}", TEMPLATE)
+    schema.upgrade(postgres.url(TEMPLATE))
+    return TEMPLATE
+
+
+@pytest.fixture
+def empty_database(postgres: Postgres) -> Iterator[str]:
+    """URL of a database without any table."""
+    name = f"empty_{next(_numbers)}"
+    administer(postgres, "CREATE DATABASE {}", name)
+    yield postgres.url(name)
+    administer(postgres, "DROP DATABASE {} WITH (FORCE)", name)
+
+
+@pytest.fixture
+def database(
+    postgres: Postgres, broker: Broker, migrated_template: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """URL of a freshly migrated, empty database; the settings and the pool of this process point at it.
+
+    The broker is emptied too. The environment carries the settings, so child processes use the same services.
+    """
+    name = f"test_{next(_numbers)}"
+    administer(postgres, f"CREATE DATABASE {{}} TEMPLATE {migrated_template}", name)
+    redis.Redis(unix_socket_path=str(broker.socket)).flushall()
+    monkeypatch.setenv("KERNELGATE_DATABASE_URL", postgres.url(name))
+    monkeypatch.setenv("KERNELGATE_BROKER_URL", broker.url)
+    forget_settings()
+    yield postgres.url(name)
+    forget_settings()
+    administer(postgres, "DROP DATABASE {} WITH (FORCE)", name)
+
+
+def forget_settings() -> None:
+    """Drops what this process cached of the settings and its database connections."""
+    if db.engine.cache_info().currsize:
+        db.engine().dispose()
+        db.engine.cache_clear()
+    settings.cache_clear()
+
+
+@dataclass(frozen=True)
+class Service:
+    """The whole product: an API process and a worker process over their own database.
+
+    url: where it listens. admin_token: of the account `admin`. env: the settings of its processes, for a command line
+    that talks to the same database.
+    """
+
+    url: str
+    admin_token: str
+    env: dict[str, str]
+    children: dict[str, Child]
+
+    def token(self, handle: str, role: Role = Role.SUBMITTER) -> str:
+        """A new account's token."""
+        return make_account(self.env["KERNELGATE_DATABASE_URL"], handle, role)
+
+
+def make_account(url: str, handle: str, role: Role) -> str:
+    engine = create_engine(url, poolclass=pool.NullPool)
+    with Session(engine) as session, session.begin():
+        _, secret = create_token(session, create_user(session, handle, role), days=1)
+    return secret
+
+
+@pytest.fixture(scope="session")
+def service(data_dir: DataDir, postgres: Postgres, broker: Broker, migrated_template: str) -> Iterator[Service]:
+    """The running product with one worker. Its limits per user are high, so that tests do not meet them by accident."""
+    administer(postgres, f"CREATE DATABASE {{}} TEMPLATE {migrated_template}", "service")
+    values = Settings(
+        database_url=postgres.url("service"),
+        # Its own database of the broker: the fixture `database` empties the first one.
+        broker_url=f"{broker.url}?virtual_host=1",
+        data_dir=data_dir.root / "service",
+        port=free_port(),
+        open_signup=True,
+        pending_limit=50,
+        hourly_limit=5000,
+    )
+    values.data_dir.mkdir()
+    env = environment(values)
+    children = {
+        name: Child(name, [sys.executable, "-m", "kernelgate", name], log=data_dir.log(f"service-{name}"), env=env)
+        for name in ("serve", "worker")
+    }
+    url = f"http://127.0.0.1:{values.port}"
+    try:
+        for child in children.values():
+            child.start()
+        wait_until_ready(url, children.values())
+        yield Service(url, make_account(values.database_url, "admin", Role.ADMIN), env, children)
+    finally:
+        for child in reversed(children.values()):
+            child.stop()
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def wait_until_ready(url: str, children: Iterable[Child], within_s: float = 90.0) -> None:
+    """Until `/readyz` answers 200. Fails with the log of whichever process is to blame."""
+    deadline = time.monotonic() + within_s
+    answer = "nothing yet"
+    while time.monotonic() < deadline:
+        for child in children:
+            assert child.running, f"{child.name} ended with {child.exit_status}:\n{child.tail(40)}"
+        try:
+            response = httpx.get(f"{url}/readyz", timeout=5)
+        except httpx.TransportError as error:
+            answer = repr(error)
+        else:
+            if response.status_code == httpx.codes.OK:
+                return
+            answer = response.text
+        time.sleep(0.1)
+    logs = "\n".join(f"--- {child.name}\n{child.tail(40)}" for child in children)
+    pytest.fail(f"not ready after {within_s} s: {answer}\n{logs}")

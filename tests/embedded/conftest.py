@@ -1,0 +1,17 @@
+"""What several of the embedded services' tests need."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def listening_port() -> Iterator[int]:
+    """A port on which somebody else listens."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield int(listener.getsockname()[1])

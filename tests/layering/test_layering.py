@@ -1,0 +1,114 @@
+"""The arrows between the folders, and the few other rules of the code's shape that a machine can check."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernelgate.settings import ROOT
+
+CODE = ("kernelgate", "api", "worker", "embedded", "migrations", "graders", "kernels", "tests", "benchmarks")
+DUMPING_GROUNDS = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
+LONGEST_MODULE = 500
+REGISTRY_HOSTS = re.compile(
+    r"(?<![\w.])(?:" + "|".join(("pypi", "npmjs", "pythonhosted", "debian")) + r")\.(?:org|com|io)(?![\w])"
+)
+MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:work|home/[a-z]\w*|Users/\w+|opt/(?:wheels|pypi))(?=/)")
+
+
+def tracked() -> list[Path]:
+    """The files of the repository, or of the source folder where that is no checkout."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout: nothing says which files are the product's")
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def modules(*folders: str) -> Iterator[Path]:
+    for folder in folders or CODE:
+        yield from sorted(path for path in (ROOT / folder).rglob("*.py") if "node_modules" not in path.parts)
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level packages that a file imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name.split(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def test_the_contracts_hold() -> None:
+    lint = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([lint, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"Contracts: [4-9]\d* kept, 0 broken", done.stdout), done.stdout
+
+
+def test_no_module_is_a_dumping_ground() -> None:
+    named = [
+        path
+        for path in modules()
+        if DUMPING_GROUNDS & {part.removesuffix(".py") for part in path.relative_to(ROOT).parts}
+    ]
+    assert named == []
+
+
+def test_no_module_outgrows_one_reading() -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in modules()
+        if (lines := path.read_text().count("\n")) > LONGEST_MODULE
+    }
+    assert long == {}, f"split them by reason to change; the limit is {LONGEST_MODULE} lines"
+
+
+def test_revisions_import_alembic_and_sqlalchemy_only() -> None:
+    """A revision that imported the models would change its meaning with every later commit."""
+    revisions = list((ROOT / "migrations" / "versions").glob("*.py"))
+    assert revisions
+    for path in revisions:
+        assert imported(path) <= {"__future__", "alembic", "sqlalchemy"}, path.name
+
+
+def test_migrations_use_nothing_of_ours_but_the_vocabulary() -> None:
+    for path in modules("migrations"):
+        assert not imported(path) & {"api", "worker", "embedded"}, path.name
+
+
+def test_trusted_kernels_and_stages_load_by_path_and_import_nothing_of_a_service() -> None:
+    for path in modules("kernels", "graders"):
+        assert path.name != "__init__.py", f"{path}: a package called {path.parent.name} would shadow the one on PyPI"
+        assert not imported(path) & {"api", "worker", "embedded", "celery", "fastapi"}, path
+
+
+def test_no_stage_imports_another() -> None:
+    stages = {folder.name for folder in (ROOT / "graders").iterdir() if folder.is_dir()}
+    for path in modules("graders"):
+        assert not imported(path) & stages, path
+
+
+def test_tracked_files_name_no_machine_and_no_registry() -> None:
+    found = []
+    for path in tracked():
+        if path.suffix in {".png", ".jpg", ".woff2", ".ico", ".bin"} or path.name == "package-lock.json":
+            continue
+        text = path.read_bytes().decode(errors="replace")
+        name = path.relative_to(ROOT)
+        found += [f"{name}: {hit.group()}" for rule in (REGISTRY_HOSTS, MACHINE_PATHS) for hit in rule.finditer(text)]
+    assert found == []
+
+
+def test_every_package_folder_is_in_the_wheel() -> None:
+    """A folder without `__init__.py` would be found in a checkout and be missing from an installation."""
+    for folder in ("kernelgate", "api", "worker", "embedded"):
+        for path in modules(folder):
+            assert (path.parent / "__init__.py").exists(), f"{path.parent} has no __init__.py"

@@ -1,0 +1,40 @@
+/** What every page loads. Each enhancement stands on markup that works without it. */
+import { answers } from "./answers";
+import { bench } from "./bench";
+import { copyButtons } from "./copy";
+import { errorMap } from "./errormap";
+import { live } from "./live";
+import { keepCurrent } from "./regions";
+import { themeSwitch } from "./theme";
+import { localTimes } from "./times";
+
+const each = <T extends HTMLElement>(root: ParentNode, selector: string, act: (element: T) => void): void =>
+  root.querySelectorAll<T>(`${selector}:not([data-enhanced])`).forEach((element) => {
+    element.dataset.enhanced = "";
+    act(element);
+  });
+
+function enhance(root: ParentNode): void {
+  localTimes(root);
+  copyButtons(root);
+  each(root, "[data-error-map]", errorMap);
+  each<HTMLFormElement>(root, "form[data-confirm]", confirmed);
+  each<HTMLFormElement>(root, "form[data-index]", answers);
+  each(root, "[data-figure=online_softmax]", (figure) => void import("./trace").then((m) => m.traceFigure(figure)));
+}
+
+function confirmed(form: HTMLFormElement): void {
+  form.addEventListener("submit", (event) => {
+    if (!confirm(form.dataset.confirm)) event.preventDefault();
+  });
+}
+
+each(document, "[data-theme-switch]", themeSwitch);
+each<HTMLFormElement>(document, "form.bench-form", bench);
+each(document, "[data-events]", (root) => live(root, enhance));
+each<HTMLSelectElement>(document, "select[data-submits]", (select) =>
+  select.addEventListener("change", () => select.form?.requestSubmit()),
+);
+enhance(document);
+keepCurrent(enhance);
+setInterval(() => localTimes(document), 30_000);

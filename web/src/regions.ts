@@ -1,0 +1,38 @@
+/** Parts of a page that are kept current: fetched as the page they stand on, and swapped where they differ. */
+type Enhance = (root: ParentNode) => void;
+
+async function fetchPage(address: string): Promise<Document | null> {
+  const response = await fetch(address, { headers: { accept: "text/html" }, credentials: "same-origin" });
+  if (!response.ok) return null;
+  return new DOMParser().parseFromString(await response.text(), "text/html");
+}
+
+/** Swaps the elements with these ids for those of the page as it is now. Returns whether the page could be read. */
+export async function swap(ids: readonly string[], enhance: Enhance): Promise<boolean> {
+  const fresh = await fetchPage(location.href).catch(() => null);
+  if (!fresh) return false;
+  for (const id of ids) {
+    const old = document.getElementById(id);
+    const next = fresh.getElementById(id);
+    if (!old || !next || old.dataset.as === next.outerHTML || old.contains(document.activeElement)) continue;
+    next.dataset.as = next.outerHTML;
+    const adopted = document.adoptNode(next);
+    old.replaceWith(adopted);
+    enhance(adopted.parentElement ?? document);
+  }
+  return true;
+}
+
+/** Refreshes every region that asks for it (`data-every`, in seconds) while the page is looked at. */
+export function keepCurrent(enhance: Enhance): void {
+  const regions = [...document.querySelectorAll<HTMLElement>("[data-every][id]")];
+  if (!regions.length) return;
+  const ids = regions.map((region) => region.id);
+  const seconds = Math.max(3, Math.min(...regions.map((region) => Number(region.dataset.every) || 30)));
+  let failures = 0;
+  const tick = async (): Promise<void> => {
+    if (document.visibilityState === "visible") failures = (await swap(ids, enhance)) ? 0 : failures + 1;
+    setTimeout(() => void tick(), seconds * 1000 * Math.min(2 ** failures, 16));
+  };
+  setTimeout(() => void tick(), seconds * 1000);
+}
