@@ -136,14 +136,16 @@ static Site site_of(const Stamp& stamp) {
   return site;
 }
 
-static const char* word(Access access) { return access == Access::Read ? "read" : access == Access::Write ? "write" : "atomic"; }
+static const char* word(Access access) {
+  return access == Access::Write ? "write" : access == Access::Atomic ? "atomic update" : "read";
+}
 
 [[noreturn]] static void race(const Stamp& earlier, bool earlier_wrote, bool earlier_atomic, const void* address, unsigned size, Access access, const void* pc) {
   const bool same_block = earlier.block == (uint32_t)worker->block->number;
   const char* remedy = !same_block ? "nothing orders different blocks within a launch"
                        : earlier.thread / 32 == current_fibre()->warp ? "a __syncwarp() or __syncthreads() is missing between them" : "a __syncthreads() is missing between them";
   found("race", here(pc, 0), format("a %s of %u bytes at ", word(access), size) + describe(address, size) + " races with another thread's access: " + remedy,
-        earlier_atomic ? "atomic" : earlier_wrote ? "write" : "read", site_of(earlier));
+        earlier_atomic && earlier_wrote ? "atomic_update" : earlier_wrote ? "write" : "read", site_of(earlier));
 }
 
 // A write over another thread's write is judged when the value has changed: storing the same value twice is no race.
@@ -167,7 +169,8 @@ void settle_pending() {
 static void visit(Cell& cell, Fibre& me, Block& block, const char* address, unsigned size, unsigned whole, Access access, const void* pc) {
   if (access != Access::Write && !(cell.flags & kWritten))
     found("uninitialised", here(pc, 0), format("a %s of %u bytes that nothing has written yet, at ", word(access), whole) + describe(address, whole));
-  const bool both_atomic = access == Access::Atomic && (cell.flags & kAtomicWrite);
+  const bool atomic = access == Access::Atomic || access == Access::Load;
+  const bool both_atomic = atomic && (cell.flags & kAtomicWrite);
   if ((cell.flags & kWritten) && cell.write.launch && !both_atomic && !ordered(cell.write, me, block)) {
     if (access != Access::Write || (cell.flags & kAtomicWrite)) race(cell.write, true, cell.flags & kAtomicWrite, address, size, access, pc);
     if (!pending.armed) {
@@ -176,13 +179,14 @@ static void visit(Cell& cell, Fibre& me, Block& block, const char* address, unsi
     }
   }
   const bool current = cell.read.launch == launch_number;
-  if (access != Access::Read) {
+  if (access == Access::Write || access == Access::Atomic) {
+    const bool both = access == Access::Atomic && (cell.flags & kAtomicRead);
     const bool same_block = cell.read.block == (uint32_t)block.number, same_phase = same_block && cell.read.phase == block.phase;
-    bool conflict = current && !ordered(cell.read, me, block) && !(access == Access::Atomic && (cell.flags & kAtomicRead));
+    bool conflict = current && !ordered(cell.read, me, block);
     conflict |= current && same_phase && (cell.flags & kManyWarps) && me.acquired.empty();
     conflict |= current && same_phase && (cell.flags & kManyLanes) && cell.read.thread / 32 == me.warp && cell.read.warp_phase == me.warp_phase;
     conflict |= current && (cell.flags & kManyBlocks) && block_acquired.empty();
-    if (conflict) race(cell.read, false, cell.flags & kAtomicRead, address, size, access, pc);
+    if (conflict && !both) race(cell.read, false, cell.flags & kAtomicRead, address, size, access, pc);
     cell.write = stamp_now(me, block, pc);
     cell.read.launch = 0;
     cell.flags = (uint8_t)(kWritten | (access == Access::Atomic ? kAtomicWrite : 0));
@@ -196,7 +200,7 @@ static void visit(Cell& cell, Fibre& me, Block& block, const char* address, unsi
   } else if (!current || cell.read.phase != block.phase) {
     cell.flags &= (uint8_t)~(kManyWarps | kManyLanes | (current ? 0 : kManyBlocks));
   }
-  cell.flags &= (uint8_t)~kAtomicRead;
+  cell.flags = (uint8_t)(access == Access::Load ? cell.flags | kAtomicRead : cell.flags & ~kAtomicRead);
   cell.read = stamp_now(me, block, pc);
 }
 
@@ -306,9 +310,10 @@ void mark_written(const void* address, size_t size, bool written) {
 static void check_volatile(const void* address, unsigned size, bool write, const void* pc) {
   const char* p = (const char*)address;
   const bool device = current_fibre() && !worker->collective && (in_shared(p) || array_at(p) || variable_at(p));
-  check_access(address, size, device ? (write ? Access::Atomic : Access::Read) : write ? Access::Write : Access::Read, pc);
+  check_access(address, size, device ? (write ? Access::Atomic : Access::Load) : write ? Access::Write : Access::Read, pc);
   if (!device) return;
-  if (write) check_release(address); else check_acquire(address);
+  check_acquire(address);
+  if (write) check_release(address);
 }
 
 }  // namespace emulator

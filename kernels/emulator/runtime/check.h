@@ -9,7 +9,7 @@
 
 namespace emulator {
 
-enum class Access : uint8_t { Read, Write, Atomic };
+enum class Access : uint8_t { Read, Write, Atomic, Load };  // Load: an atomic or volatile read
 
 #ifdef EMULATOR_CHECK
 void check_access(const void* address, unsigned size, Access access, const void* pc);

@@ -11,9 +11,9 @@
 
 namespace emulator {
 
-static const size_t kPage = 4096, kAlignment = 256;
+static const size_t kGuardPage = 4096, kAlignment = 256;
 static const unsigned char kMargin = 0xee;
-static std::mutex lock;
+static std::mutex arrays_lock;
 static std::map<uintptr_t, Array*>& arrays() {
   static auto* all = new std::map<uintptr_t, Array*>;
   return *all;
@@ -25,21 +25,21 @@ Variable::Variable(const void* address_, size_t size_, const char* name_, int li
 const Variable* first_variable() { return variables; }
 
 Array* new_array(size_t size, const std::string& name, bool host) {
-  const size_t body = (size + kPage - 1 + kAlignment) / kPage * kPage;
-  char* mapping = (char*)mmap(nullptr, body + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const size_t body = (size + kGuardPage - 1 + kAlignment) / kGuardPage * kGuardPage;
+  char* mapping = (char*)mmap(nullptr, body + 2 * kGuardPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) return nullptr;
-  if (mprotect(mapping + kPage, body, PROT_READ | PROT_WRITE)) {
-    munmap(mapping, body + 2 * kPage);
+  if (mprotect(mapping + kGuardPage, body, PROT_READ | PROT_WRITE)) {
+    munmap(mapping, body + 2 * kGuardPage);
     return nullptr;
   }
-  char* end = mapping + kPage + body;
+  char* end = mapping + kGuardPage + body;
   char* data = end - (size + kAlignment - 1) / kAlignment * kAlignment;
-  memset(mapping + kPage, kMargin, body);
+  memset(mapping + kGuardPage, kMargin, body);
   memset(data, 0xff, size);  // NaN, or the largest unsigned: what was never written is seen in the results
   poison(mapping, (size_t)(data - mapping));
-  poison(data + size, (size_t)(end + kPage - data) - size);
-  auto* array = new Array{data, size, mapping, body + 2 * kPage, name, true, host, nullptr};
-  std::lock_guard<std::mutex> guard(lock);
+  poison(data + size, (size_t)(end + kGuardPage - data) - size);
+  auto* array = new Array{data, size, mapping, body + 2 * kGuardPage, name, true, host, nullptr};
+  std::lock_guard<std::mutex> guard(arrays_lock);
   arrays()[(uintptr_t)mapping] = array;
   return array;
 }
@@ -51,7 +51,7 @@ void free_array(Array& array) {
 }
 
 Array* array_at(const void* address) {
-  std::lock_guard<std::mutex> guard(lock);
+  std::lock_guard<std::mutex> guard(arrays_lock);
   auto after = arrays().upper_bound((uintptr_t)address);
   if (after == arrays().begin()) return nullptr;
   Array* array = (--after)->second;
@@ -75,17 +75,15 @@ bool in_global(const void* address) { return device_range(address, 1); }
 
 void verify_margins() {
 #if !defined(EMULATOR_ASAN) && !defined(EMULATOR_CHECK)  // those see the access itself
-  std::lock_guard<std::mutex> guard(lock);
+  std::lock_guard<std::mutex> guard(arrays_lock);
   for (const auto& entry : arrays()) {
     const Array& array = *entry.second;
     if (!array.live) continue;
-    const char* end = array.mapping + array.mapping_size - kPage;
-    for (const char* p = array.mapping + kPage; p < end; p = p + 1 == array.data ? array.data + array.size : p + 1)
+    const char* end = array.mapping + array.mapping_size - kGuardPage;
+    for (const char* p = array.mapping + kGuardPage; p < end; p = p + 1 == array.data ? array.data + array.size : p + 1)
       if (p < array.data || p >= array.data + array.size) {
         if ((unsigned char)*p == kMargin) continue;
-        const bool below = p < array.data;
-        const long distance = below ? (long)(array.data - p) : (long)(p - array.data - (long)array.size);
-        found("out_of_bounds", Site(), format("a kernel wrote %ld bytes %s %s, an array of %zu bytes", distance, below ? "before" : "past the end of", array.name.c_str(), array.size));
+        found("out_of_bounds", Site(), format("a kernel wrote %s %s, an array of %zu bytes", p < array.data ? "before the start of" : "past the end of", array.name.c_str(), array.size));
       }
   }
 #endif

@@ -8,11 +8,11 @@
 namespace emulator {
 
 static const long kLine = 128;  // alignment of every variable and width of the gap behind it
-static std::mutex lock;
+static std::mutex arena_lock;
 static long top = kLine;
 
 static void assign_offset(SharedVariable& variable) {
-  std::lock_guard<std::mutex> guard(lock);
+  std::lock_guard<std::mutex> guard(arena_lock);
   if (variable.offset >= 0) return;
   const long size = ((long)variable.size + kLine - 1) / kLine * kLine;
   if (top + size + kLine > (long)kDynamicOffset)

@@ -1,5 +1,8 @@
+// Asynchronous copies and barrier objects.
+//
 // cp.async: each thread's copies are done when it waits for their batch, so that a result used too early is the old one.
 #include "check.h"
+#include "emulator/synchronisation.h"
 #include "findings.h"
 
 namespace emulator {
@@ -47,5 +50,43 @@ void note_atomic(const void* address, unsigned size, const void* pc) {
   check_release(address);
 }
 #endif
+
+// ------------------------------------------------------------------------------------------------- barrier objects
+
+void note_release(const void* object) {
+  check_fence();
+  check_release(object);
+}
+void note_acquire(const void* object) { check_acquire(object); }
+
+void barrier_init(BarrierState* state, unsigned expected) {
+  *state = BarrierState{expected, 0, 0, 0};
+  mark_written(state, sizeof *state, true);
+}
+
+static void complete_phase(BarrierState* state) {
+  state->expected -= state->dropped;
+  state->arrived = state->dropped = 0;
+  ++state->phase;
+}
+
+unsigned barrier_arrive(BarrierState* state, unsigned count, bool drop) {
+  note_release(state);
+  const unsigned phase = state->phase;
+  state->arrived += count;
+  state->dropped += drop;
+  if (state->arrived > state->expected)
+    found("barrier_object", here(__builtin_return_address(0), 0), format("%u arrivals in one phase of a barrier that expects %u", state->arrived, state->expected));
+  if (state->arrived == state->expected) complete_phase(state);
+  return phase;
+}
+bool barrier_passed(BarrierState* state, unsigned phase) {
+  if (state->phase == phase) return false;
+  note_acquire(state);
+  return true;
+}
+void barrier_wait(BarrierState* state, unsigned phase, int line) {
+  while (!barrier_passed(state, phase)) spin(line);
+}
 
 }  // namespace emulator
