@@ -36,6 +36,9 @@ FROM service AS worker
 RUN apt-get update \
  && apt-get install -y --no-install-recommends bubblewrap g++ tini \
  && rm -rf /var/lib/apt/lists/*
+# torch from the default index is its CUDA build; an index with CPU builds makes a much smaller image:
+#   docker build --target worker --build-arg PIP_EXTRA_INDEX_URL=… .
+ARG PIP_EXTRA_INDEX_URL
 RUN pip install -r requirements/grade.txt
 USER kernelgate
 # Celery as process 1 would neither reap orphans nor get default signal handling.

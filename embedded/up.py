@@ -29,8 +29,10 @@ from kernelgate.models import Role, User
 from kernelgate.settings import ROOT, Settings, environment, settings
 from kernelgate.stages import load_stages
 
-READY_S = 120.0
-WORKER_GRACE_S = 20.0
+ALIVE_S = 60.0
+READY_S = 300.0
+TELL_AFTER_S = 5.0
+WORKER_GRACE_S = 35.0
 ADMIN = "admin"
 Say = Callable[[str], None]
 
@@ -44,8 +46,10 @@ def up(stated: Settings, say: Say) -> None:
     with stoppable():
         try:
             values = _start_all(stated, data, supervisor, say)
-            _introduce(values, say, time.monotonic() - started)
-            _prove(values, say)
+            _introduce(values, say)
+            if _wait_until_ready(values, supervisor, say):
+                say(f"ready after {time.monotonic() - started:.1f} s")
+                _prove(values, say)
             say("Ctrl-C stops it.")
             supervisor.watch()
         except Stop:
@@ -65,7 +69,7 @@ def _start_all(stated: Settings, data: DataDir, supervisor: Supervisor, say: Say
     schema.upgrade(values.database_url)
     for child in _children(values, data):
         supervisor.start(child)
-    _wait_until_ready(values, supervisor)
+    _wait_until_alive(values, supervisor)
     return values
 
 
@@ -132,27 +136,59 @@ def _url(values: Settings) -> str:
     return f"http://[{host}]:{values.port}" if ":" in host else f"http://{host}:{values.port}"
 
 
-def _wait_until_ready(values: Settings, supervisor: Supervisor) -> None:
-    deadline = time.monotonic() + READY_S
-    answer = "no answer"
-    while time.monotonic() < deadline:
+def _wait_until_alive(values: Settings, supervisor: Supervisor) -> None:
+    deadline = time.monotonic() + ALIVE_S
+    while not _answers(values):
         supervisor.revive()
-        try:
-            response = httpx.get(f"{_url(values)}/readyz", timeout=5)
-        except httpx.TransportError as error:
-            answer = str(error)
-        else:
-            if response.is_success:
-                return
-            answer = f"{response.status_code} {response.text[:500]}"
+        if time.monotonic() > deadline:
+            tails = "\n".join(f"--- {service.name}\n{service.tail()}" for service in supervisor.services)
+            raise EmbeddedError(f"the API did not answer within {ALIVE_S:.0f} s\n{tails}")
         time.sleep(LOOK_S)
-    tails = "\n".join(f"--- {service.name}\n{service.tail()}" for service in supervisor.services)
-    raise EmbeddedError(f"/readyz did not say ready within {READY_S:.0f} s: {answer}\n{tails}")
 
 
-def _introduce(values: Settings, say: Say, seconds: float) -> None:
-    address = values.public_url or _url(values)
-    say(f"\nKernelgate is up after {seconds:.1f} s:  {address}")
+def _answers(values: Settings) -> bool:
+    try:
+        return httpx.get(f"{_url(values)}/livez", timeout=5).is_success
+    except httpx.TransportError:
+        return False
+
+
+def _wait_until_ready(values: Settings, supervisor: Supervisor, say: Say) -> bool:
+    """Whether the service takes submissions. A first start takes a while: the worker proves every stage before it opens.
+
+    Not getting there is no reason to stop: the pages that help to find out why are up.
+    """
+    started = time.monotonic()
+    told = answer = ""
+    while time.monotonic() - started < READY_S:
+        supervisor.revive()
+        answer = _not_ready(values)
+        if not answer:
+            return True
+        if answer != told and time.monotonic() - started > TELL_AFTER_S:
+            told = answer
+            say(f"not ready yet: {answer}")
+        time.sleep(LOOK_S)
+    say(f"still not ready after {READY_S:.0f} s, so no sample was graded: {answer}\nSee {values.data_dir / 'logs'}.")
+    return False
+
+
+def _not_ready(values: Settings) -> str:
+    """What is in the way, in the service's own words; empty when nothing is."""
+    try:
+        response = httpx.get(f"{_url(values)}/readyz", timeout=5)
+    except httpx.TransportError as error:
+        return str(error)
+    if response.is_success:
+        return ""
+    try:
+        return "; ".join(response.json()["problems"])
+    except (ValueError, KeyError, TypeError):
+        return f"{response.status_code} {response.text[:500]}"
+
+
+def _introduce(values: Settings, say: Say) -> None:
+    say(f"\nKernelgate is at  {values.public_url or _url(values)}")
     secret = _first_admin(values)
     command = _shown(Path(sys.executable).with_name("kernelgate"))
     if secret:

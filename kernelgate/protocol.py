@@ -6,6 +6,7 @@ In JSON such numbers are the strings "NaN", "Infinity" and "-Infinity": Postgres
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -154,6 +155,14 @@ class Result(Record):
     output: Text = Field("", description="What the submission printed, bounded; never evidence of anything.")
     log: Text = Field("", description="Compiler or interpreter messages, bounded.")
     machine: dict[str, str] = Field(default_factory=dict, description="GPU, driver, CPU and package versions.")
+
+    def stored(self) -> dict[str, Any]:
+        """The result as Postgres' jsonb takes it: numbers that JSON lacks are strings, and no text holds a NUL.
+
+        `model_dump(mode="json")` would leave NaN a float, which jsonb refuses.
+        """
+        body: dict[str, Any] = json.loads(self.model_dump_json().replace("\\u0000", "\\ufffd"))
+        return body
 
     @property
     def speed_judged(self) -> bool:

@@ -113,6 +113,7 @@ class Mistake(Strict):
     name: Name
     title: str
     hint: str
+    violation: str | None = Field(None, description="The contract violation's reason that already tells this mistake.")
 
 
 class Gate(Strict):

@@ -31,8 +31,9 @@ from embedded.postgres import Postgres
 from embedded.process import Child
 from kernelgate import db
 from kernelgate.accounts import create_token, create_user
-from kernelgate.models import Role
+from kernelgate.models import Role, StageVersion
 from kernelgate.settings import Settings, environment, settings
+from kernelgate.stages import load_stages
 
 TEMPLATE = "kernelgate_template"
 _numbers = count(1)
@@ -177,6 +178,7 @@ def service(data_dir: DataDir, postgres: Postgres, broker: Broker, migrated_temp
         hourly_limit=5000,
     )
     values.data_dir.mkdir()
+    take_stages_as_proven(values)
     env = environment(values)
     children = {
         name: Child(name, [sys.executable, "-m", "kernelgate", name], log=data_dir.log(f"service-{name}"), env=env)
@@ -191,6 +193,14 @@ def service(data_dir: DataDir, postgres: Postgres, broker: Broker, migrated_temp
     finally:
         for child in reversed(children.values()):
             child.stop()
+
+
+def take_stages_as_proven(values: Settings) -> None:
+    """Opens every stage without the minutes that a worker needs to prove them; tests/stages prove them."""
+    stages, _ = load_stages(values.graders_dir)
+    engine = create_engine(values.database_url, poolclass=pool.NullPool)
+    with Session(engine) as session, session.begin():
+        session.add_all(StageVersion(stage=stage.name, hash=stage.hash, verified=True) for stage in stages.values())
 
 
 def free_port() -> int:

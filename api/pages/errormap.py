@@ -10,11 +10,13 @@ import base64
 import binascii
 import struct
 import zlib
+from itertools import pairwise
 from typing import NamedTuple
 
 from kernelgate.protocol import ErrorMap
 
 MAX_CELLS = 1 << 16
+TILE = 16
 _STOPS = ((0, (240, 180, 60)), (85, (232, 110, 40)), (170, (205, 45, 60)), (253, (120, 10, 60)))
 """Colours from one tolerance (0) to 10^6 tolerances (253), between which the palette runs straight."""
 _NOT_A_NUMBER = (125, 85, 240)
@@ -34,13 +36,18 @@ class Summary(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """Where the map stands in its SVG, in CSS pixels. ticks: (row or column number, distance)."""
+    """Where the map stands in its SVG, in CSS pixels.
+
+    ticks: (row or column number, distance). rules: distances of the borders of every 16 rows or columns.
+    """
 
     cell: float
     width: float
     height: float
     row_ticks: list[tuple[int, float]]
     column_ticks: list[tuple[int, float]]
+    rules_across: list[float]
+    rules_down: list[float]
 
 
 def cells(error_map: ErrorMap) -> bytes:
@@ -60,7 +67,13 @@ def png(error_map: ErrorMap) -> bytes:
     lines = b"".join(b"\0" + raw[start : start + columns] for start in range(0, rows * columns, columns))
     palette = b"".join(bytes(_colour(level)) for level in range(256))
     header = struct.pack(">IIBBBBB", columns, rows, 8, 3, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"PLTE", palette), (b"tRNS", b"\0"), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))
+    chunks = (
+        (b"IHDR", header),
+        (b"PLTE", palette),
+        (b"tRNS", b"\0"),
+        (b"IDAT", zlib.compress(lines, 9)),
+        (b"IEND", b""),
+    )
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, body) for kind, body in chunks)
 
 
@@ -74,7 +87,7 @@ def _colour(level: int) -> tuple[int, int, int]:
     if level == 255:
         return _NOT_A_NUMBER
     place = level - 1
-    for (low, start), (high, end) in zip(_STOPS, _STOPS[1:], strict=False):
+    for (low, start), (high, end) in pairwise(_STOPS):
         if place <= high:
             share = (place - low) / (high - low)
             red, green, blue = (round(a + (b - a) * share) for a, b in zip(start, end, strict=True))
@@ -112,9 +125,17 @@ def picture(error_map: ErrorMap) -> Picture:
         round(cell * error_map.rows, 2),
         _ticks(error_map.rows, cell, error_map.row_step),
         _ticks(error_map.columns, cell, error_map.column_step),
+        _rules(error_map.rows, cell, error_map.row_step),
+        _rules(error_map.columns, cell, error_map.column_step),
     )
 
 
 def _ticks(count: int, cell: float, step: int) -> list[tuple[int, float]]:
-    every = next(n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1 << 20) if n * cell >= 44)
+    every = next(n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1 << 20) if n * cell >= 34)
     return [(place * step, round((place + 0.5) * cell, 2)) for place in range(0, count, every)]
+
+
+def _rules(count: int, cell: float, step: int) -> list[float]:
+    """Borders of 16 rows or columns, which tile sizes are multiples of; only where the lines stand apart."""
+    every = max(1, TILE // step)
+    return [round(place * cell, 2) for place in range(every, count, every)] if every * cell >= 8 else []

@@ -81,7 +81,11 @@ def _table(preset: Preset) -> Markup:
             Markup().join(Markup("<td class='number'>{}</td>").format(f"{cell:.4f}") for cell in cells),
         )
         last = step
-    end = f"output {last.numerator / last.normalizer:.4f}, log-sum-exp {last.row_max + math.log(last.normalizer):.4f}" if last else ""
+    end = (
+        f"output {last.numerator / last.normalizer:.4f}, log-sum-exp {last.row_max + math.log(last.normalizer):.4f}"
+        if last
+        else ""
+    )
     return Markup(
         '<table class="table"><caption>{}: {}</caption><thead><tr><th scope="col">tile</th><th scope="col">scores</th>'
         '<th scope="col" class="number">α</th><th scope="col" class="number">m</th><th scope="col" class="number">l</th>'

@@ -14,10 +14,24 @@ from latex2mathml.converter import convert_to_element
 from markupsafe import Markup
 
 _ATTRIBUTES = frozenset(
-    "accent accentunder columnspacing display displaystyle fence form lspace mathsize mathvariant maxsize minsize "
-    "movablelimits notation rowspacing rspace scriptlevel separator stretchy width xmlns linethickness".split()
+    {
+        *(
+            "accent",
+            "accentunder",
+            "columnspacing",
+            "display",
+            "displaystyle",
+            "fence",
+            "form",
+            "linethickness",
+            "lspace",
+        ),
+        *("mathsize", "mathvariant", "maxsize", "minsize", "movablelimits", "notation", "rowspacing", "rspace"),
+        *("scriptlevel", "separator", "stretchy", "width", "xmlns"),
+    }
 )
 _LIMITS = frozenset({"max", "min", "sup", "inf", "lim", "argmax", "argmin"})
+_FUNCTIONS = frozenset({"log", "ln", "exp", "sqrt", "sin", "cos", "tanh"})
 _ALIASES = {"aligned": "align*", "gathered": "gather*", "split": "align*"}
 
 
@@ -37,6 +51,7 @@ def mathml(latex: str, *, block: bool) -> Markup:
     _clean(root)
     if block:
         _place_limits(root)
+    _spell(root)
     _join_letters(root)
     return Markup(ET.tostring(root, encoding="unicode"))  # noqa: S704 - the serializer escaped every text
 
@@ -56,6 +71,18 @@ def _place_limits(element: ET.Element) -> None:
     for node in element.iter():
         if node.tag in ("msub", "msubsup") and len(node) and (node[0].text or "") in _LIMITS:
             node.tag = {"msub": "munder", "msubsup": "munderover"}[node.tag]
+
+
+def _spell(element: ET.Element) -> None:
+    """Primes stand on the line, where fonts draw them raised already; a named function keeps off its argument."""
+    for node in element.iter():
+        if node.tag == "msup" and len(node) == 2 and set(node[1].text or "-") <= {"′", "″"}:
+            node.tag = "mrow"
+            node[1].tag = "mo"
+            node[1].attrib.update(lspace="0", rspace="0")
+        if node.tag in ("mi", "mo") and node.text in _FUNCTIONS:
+            node.tag = "mo"
+            node.attrib.update(lspace="0", rspace="0.1667em")
 
 
 def _join_letters(element: ET.Element) -> None:

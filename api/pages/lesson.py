@@ -89,7 +89,7 @@ def _rules(stage: str) -> dict[str, Rule]:
         alt = renderer.renderInlineAsText(token.children or [], options, env)
         if wanted is None:
             return Markup('<em class="formula-error">Picture “{}” is not in this stage’s figures/</em>').format(alt)
-        source = f"/stages/{stage}/figures/{wanted[1]}"
+        source = f"/stages/{stage}/files/figures/{wanted[1]}"
         return Markup('<img class="figure" src="{}" alt="{}" loading="lazy">').format(source, alt)
 
     def fence(_: RendererHTML, tokens: Sequence[Token], index: int, *__: object) -> str:

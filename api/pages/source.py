@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 
 from markupsafe import Markup, escape
@@ -22,7 +22,7 @@ def highlight(code: str, language: str) -> Markup:
     return Markup("\n").join(_lines(code, language))
 
 
-def numbered(source: bytes, language: str, marked: Collection[int] = ()) -> tuple[Markup, ...]:
+def numbered(source: bytes, language: str) -> tuple[Markup, ...]:
     """Each line of a submitted file as HTML, coloured. Bytes that are not UTF-8 become U+FFFD."""
     text = source.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
     return tuple(_lines(text, language if len(source) <= MAX_COLOURED else "text"))

@@ -36,13 +36,17 @@ def modules(*folders: str) -> Iterator[Path]:
 
 
 def imported(path: Path) -> set[str]:
-    """The top-level packages that a file imports, wherever in it."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    """The top-level packages that a file imports when it runs, wherever in it."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = [ast.parse(path.read_text())]
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, ast.Import):
             found |= {name.name.split(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.add(node.module.split(".")[0])
+        elif not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            waiting.extend(ast.iter_child_nodes(node))
     return found
 
 
@@ -93,7 +97,9 @@ def test_trusted_kernels_and_stages_load_by_path_and_import_nothing_of_a_service
 def test_no_stage_imports_another() -> None:
     stages = {folder.name for folder in (ROOT / "graders").iterdir() if folder.is_dir()}
     for path in modules("graders"):
-        assert not imported(path) & stages, path
+        # Its own name is also that of the file which is submitted to it.
+        others = stages - {path.relative_to(ROOT / "graders").parts[0]}
+        assert not imported(path) & others, path
 
 
 def test_tracked_files_name_no_machine_and_no_registry() -> None:

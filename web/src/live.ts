@@ -39,7 +39,10 @@ export function live(root: HTMLElement, enhance: (root: ParentNode) => void): vo
   const source = new EventSource(address);
   const page = new Progress(root);
   const on = <T>(kind: string, act: (data: T) => void): void =>
-    source.addEventListener(kind, (event) => act(JSON.parse((event as MessageEvent<string>).data) as T));
+    source.addEventListener(kind, (event) => {
+      const said = JSON.parse((event as MessageEvent<string>).data) as { data: T };
+      act(said.data);
+    });
 
   const finish = async (): Promise<void> => {
     source.close();

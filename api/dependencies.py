@@ -1,0 +1,79 @@
+"""What routes ask for: who is calling, with which right, and the parts of the application that live as long as it does."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, cast
+
+from fastapi import Depends, Path, Request
+
+from api.auth import Identity, challenge, identify_safely
+from api.catalog import Catalog
+from api.doorbell import Doorbell
+from api.events import Hub
+from api.limits import Streams
+from api.problems import Refusal
+from kernelgate.models import Scope
+
+
+async def viewer(request: Request) -> Identity | None:
+    """Whoever asks; None for a stranger. Raises Refusal for a token that may not even read."""
+    identity = await identify_safely(request)
+    return None if identity is None else _with_scope(identity, Scope.READ)
+
+
+def requires(scope: Scope) -> Callable[[Request], Awaitable[Identity]]:
+    """A dependency: a signed-in caller whose token and account have `scope`."""
+
+    async def signed_in(request: Request) -> Identity:
+        identity = await identify_safely(request)
+        if identity is None:
+            raise challenge("not_signed_in", "This needs a token or a browser session.")
+        return _with_scope(identity, scope)
+
+    return signed_in
+
+
+def _with_scope(identity: Identity, scope: Scope) -> Identity:
+    if identity.may(scope):  # no role below admin may have the scope admin
+        return identity
+    if identity.via == "session" or scope in identity.scopes:
+        raise Refusal("missing_role", f"This needs an administrator; {identity.handle} is {identity.role!s}.")
+    has = ", ".join(sorted(identity.scopes)) or "none"
+    raise Refusal(
+        "missing_scope",
+        f"This needs the scope {scope!s}; the token has: {has}.",
+        field="header.authorization",
+        accepted=f"a token with the scope {scope!s}",
+        headers={"WWW-Authenticate": f'Bearer realm="kernelgate", error="insufficient_scope", scope="{scope!s}"'},
+    )
+
+
+def catalog(request: Request) -> Catalog:
+    return cast(Catalog, request.app.state.catalog)
+
+
+def doorbell(request: Request) -> Doorbell:
+    return cast(Doorbell, request.app.state.doorbell)
+
+
+def hub(request: Request) -> Hub:
+    return cast(Hub, request.app.state.hub)
+
+
+def streams(request: Request) -> Streams:
+    return cast(Streams, request.app.state.streams)
+
+
+Viewer = Annotated[Identity | None, Depends(viewer)]
+Reader = Annotated[Identity, Depends(requires(Scope.READ))]
+Submitter = Annotated[Identity, Depends(requires(Scope.SUBMIT))]
+Admin = Annotated[Identity, Depends(requires(Scope.ADMIN))]
+StageCatalog = Annotated[Catalog, Depends(catalog)]
+Bell = Annotated[Doorbell, Depends(doorbell)]
+EventHub = Annotated[Hub, Depends(hub)]
+OpenStreams = Annotated[Streams, Depends(streams)]
+SubmissionId = Annotated[
+    str, Path(description="The submission's id: 16 hex digits.", max_length=64, examples=["9f2c4e61a07b3d58"])
+]
+StageName = Annotated[str, Path(description="The stage's name.", max_length=64, examples=["online_softmax"])]

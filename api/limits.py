@@ -1,0 +1,124 @@
+"""Limits on what one user or one address may do. Those that count rows hold across processes and against parallel requests."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from sqlalchemy import delete, func, select, text
+from sqlalchemy.orm import Session
+
+from api.problems import Refusal
+from kernelgate.models import SignInFailure, Submission, now
+from kernelgate.settings import settings
+from kernelgate.verdicts import State, Verdict
+
+_SUBMIT_LOCK = 0x6B67_0001
+_SIGN_IN_LOCK = 0x6B67_0002
+_PENDING_RETRY_S = 5
+SIGN_IN_WINDOW = timedelta(minutes=15)
+HOUR = timedelta(hours=1)
+
+
+def lock_user(database: Session, user_id: int) -> None:
+    """Until the transaction ends, no other request of this user counts: two at once cannot both be the last one allowed."""
+    database.execute(
+        text("SELECT pg_advisory_xact_lock(:kind, hashint8(:user))"), {"kind": _SUBMIT_LOCK, "user": user_id}
+    )
+
+
+def check_submit_limits(database: Session, user_id: int) -> None:
+    """Raises Refusal when one more submission is too many; the caller holds `lock_user`. Our own failures do not count."""
+    mine = select(func.count()).select_from(Submission).where(Submission.user_id == user_id)
+    limit = settings().pending_limit
+    pending = database.scalar(mine.where(Submission.state.in_([State.QUEUED, State.RUNNING]))) or 0
+    if pending >= limit:
+        raise Refusal(
+            "too_many_pending",
+            f"{pending} submissions are queued or running; {limit} may be at once.",
+            headers={"Retry-After": str(_PENDING_RETRY_S)},
+        )
+    limit = settings().hourly_limit
+    counted = database.scalars(
+        select(Submission.created_at)
+        .where(
+            Submission.user_id == user_id,
+            Submission.created_at > now() - HOUR,
+            Submission.verdict.is_distinct_from(Verdict.JUDGE_ERROR),
+        )
+        .order_by(Submission.created_at.desc())
+        .limit(limit)
+    ).all()
+    if len(counted) >= limit:
+        wait = math.ceil((counted[-1] + HOUR - now()).total_seconds())
+        raise Refusal(
+            "too_many_per_hour",
+            f"{limit} submissions were made within 60 minutes, the most there may be.",
+            headers={"Retry-After": str(max(wait, 1))},
+        )
+
+
+def check_sign_in_limit(database: Session, address: str) -> None:
+    """Raises Refusal after too many failures from one address. Holds the address until the transaction ends."""
+    database.execute(
+        text("SELECT pg_advisory_xact_lock(:kind, hashtext(:address))"), {"kind": _SIGN_IN_LOCK, "address": address}
+    )
+    failures = database.scalars(
+        select(SignInFailure.at)
+        .where(SignInFailure.address == address, SignInFailure.at > now() - SIGN_IN_WINDOW)
+        .order_by(SignInFailure.at.desc())
+        .limit(settings().sign_in_limit)
+    ).all()
+    if len(failures) >= settings().sign_in_limit:
+        wait = math.ceil((failures[-1] + SIGN_IN_WINDOW - now()).total_seconds())
+        raise Refusal(
+            "too_many_sign_ins",
+            f"{len(failures)} sign-ins from this address failed within 15 minutes.",
+            headers={"Retry-After": str(max(wait, 1))},
+        )
+
+
+def record_sign_in_failure(database: Session, address: str) -> None:
+    database.execute(delete(SignInFailure).where(SignInFailure.at < now() - SIGN_IN_WINDOW))
+    database.add(SignInFailure(address=address))
+
+
+class Streams:
+    """Open event streams by who holds them, within this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: Counter[str] = Counter()
+
+    def take(self, holder: str) -> None:
+        """Raises Refusal when `holder` has as many as settings allow; else the caller must `give` it back."""
+        limit = settings().streams_per_user
+        with self._lock:
+            if self._open[holder] >= limit:
+                raise Refusal(
+                    "too_many_streams", f"{limit} event streams are open already.", headers={"Retry-After": "10"}
+                )
+            self._open[holder] += 1
+
+    def give(self, holder: str) -> None:
+        with self._lock:
+            self._open[holder] -= 1
+            if self._open[holder] <= 0:
+                del self._open[holder]
+
+    @contextmanager
+    def held(self, holder: str) -> Iterator[None]:
+        self.take(holder)
+        try:
+            yield
+        finally:
+            self.give(holder)
+
+    @property
+    def total(self) -> int:
+        with self._lock:
+            return self._open.total()

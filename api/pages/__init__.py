@@ -1,0 +1,14 @@
+"""The pages: HTML for those who prefer it, at the addresses where the API gives JSON. No page makes a decision of its own."""
+
+from fastapi import APIRouter
+
+from api.pages import account, admin, admin_grading, docs, home, leaderboards, mine, stages, submissions
+from api.pages.problems import problem_page
+from api.pages.static import Static
+
+router = APIRouter()
+for module in (home, stages, submissions, mine, leaderboards, account, admin, admin_grading, docs):
+    router.include_router(module.router)
+router.include_router(submissions.files)
+
+__all__ = ["Static", "problem_page", "router"]

@@ -1,0 +1,151 @@
+"""Signing in, signing up, invites, and one's tokens. A secret appears on one page, the answer to the form that made it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Request
+from fastapi.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse, Response
+
+from api.auth import Identity, set_cookie
+from api.body import read_form, validated
+from api.dependencies import Reader, Submitter, Viewer
+from api.negotiation import HtmlRoute
+from api.pages.environment import page
+from api.pages.stages import wait_words
+from api.problems import Refusal
+from api.routes.session import same_site
+from api.schemas import NewToken, TokenBody
+from api.sign_in import Opened, accept_invite, find_invite, local_page, sign_in, sign_up
+from api.tokens import own_token, tokens_of
+from kernelgate.accounts import scopes_of
+from kernelgate.db import transaction
+from kernelgate.settings import settings
+
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
+InviteSecret = Annotated[str, Path(max_length=200)]
+
+
+def _door(request: Request, kind: str, *, problem: Refusal | None = None, **context: object) -> Response:
+    """The form to sign in, to sign up or to accept an invite; with what was wrong about the last try."""
+    shown = {
+        "kind": kind,
+        "problem": problem.document() if problem else None,
+        "wait": wait_words(problem) if problem else "",
+        "next": "",
+        "handle": "",
+        "invite": None,
+        **context,
+    }
+    response = page(request, "door.html", status=problem.kind.status if problem else 200, **shown)
+    response.headers.update(problem.headers if problem else {})
+    return response
+
+
+@router.get("/sign-in")
+def sign_in_page(request: Request, viewer: Viewer) -> Response:
+    onward = local_page(request.query_params.get("next"))
+    return RedirectResponse(onward, 303) if viewer else _door(request, "sign-in", next=onward)
+
+
+@router.post("/sign-in", dependencies=[Depends(same_site)])
+async def post_sign_in(request: Request) -> Response:
+    fields = await read_form(request)
+    onward = local_page(str(fields.get("next", "")))
+    try:
+        opened = await run_in_threadpool(sign_in, request, str(fields.get("token", ""))[:200])
+    except Refusal as refusal:
+        return _door(request, "sign-in", problem=refusal, next=onward)
+    response = RedirectResponse(onward, 303)
+    set_cookie(response, opened.cookie)
+    return response
+
+
+@router.get("/sign-up")
+def sign_up_page(request: Request, viewer: Viewer) -> Response:
+    if viewer:
+        return RedirectResponse("/me/tokens", 303)
+    if not settings().open_signup:
+        raise Refusal("signup_closed", "Accounts are made by invite here.")
+    return _door(request, "sign-up")
+
+
+@router.post("/sign-up", dependencies=[Depends(same_site)])
+async def post_sign_up(request: Request) -> Response:
+    handle = str((await read_form(request)).get("handle", ""))[:100]
+    try:
+        opened = await run_in_threadpool(sign_up, request, handle)
+    except Refusal as refusal:
+        return _door(request, "sign-up", problem=refusal, handle=handle)
+    return _welcome(request, opened)
+
+
+@router.get("/invite/{secret}")
+def invite_page(request: Request, secret: InviteSecret, viewer: Viewer) -> Response:  # noqa: ARG001 - the header shows the viewer
+    return _door(request, "invite", invite=find_invite(secret))
+
+
+@router.post("/invite/{secret}", dependencies=[Depends(same_site)])
+async def post_invite(request: Request, secret: InviteSecret) -> Response:
+    handle = str((await read_form(request)).get("handle", ""))[:100]
+    try:
+        opened = await run_in_threadpool(accept_invite, request, secret, handle)
+    except Refusal as refusal:
+        if refusal.code not in ("handle_taken", "invalid_field"):
+            raise
+        invite = await run_in_threadpool(find_invite, secret)
+        return _door(request, "invite", problem=refusal, handle=handle, invite=invite)
+    return _welcome(request, opened)
+
+
+def _welcome(request: Request, opened: Opened) -> Response:
+    """The account's first token: whoever loses it needs an administrator, for there is no password."""
+    response = page(request, "welcome.html", opened=opened)
+    set_cookie(response, opened.cookie)
+    return response
+
+
+@router.get("/me/tokens")
+def account_page(request: Request, viewer: Reader) -> Response:
+    return _account(request, viewer)
+
+
+def _account(
+    request: Request, viewer: Identity, *, made: NewToken | None = None, problem: Refusal | None = None
+) -> Response:
+    with transaction() as database:
+        tokens = tokens_of(database, viewer.user_id)
+    return page(
+        request,
+        "account.html",
+        status=problem.kind.status if problem else 200,
+        tokens=tokens,
+        made=made,
+        problem=problem.document() if problem else None,
+        scopes=scopes_of(viewer.role),
+    )
+
+
+@router.post("/me/tokens")
+async def make_token(request: Request, viewer: Submitter) -> Response:
+    """Shows the token in the answer itself: a redirect would have to carry the secret."""
+    form = await read_form_lists(request)
+    try:
+        made = await run_in_threadpool(_make, viewer, validated(TokenBody, form))
+    except Refusal as refusal:
+        return await run_in_threadpool(_account, request, viewer, problem=refusal)
+    return await run_in_threadpool(_account, request, viewer, made=made)
+
+
+async def read_form_lists(request: Request) -> dict[str, object]:
+    """A token's form: the check boxes `scope_*` as the list `scopes`."""
+    fields = await read_form(request)
+    scopes = [name.removeprefix("scope_") for name in fields if name.startswith("scope_")]
+    rest = {name: value for name, value in fields.items() if not name.startswith("scope_") and value != ""}
+    return {**rest, "scopes": scopes}
+
+
+def _make(viewer: Identity, body: TokenBody) -> NewToken:
+    with transaction() as database:
+        return own_token(database, viewer, body)

@@ -1,0 +1,116 @@
+"""For administrators: the queue and its workers, the stages with what the class gets wrong, judging again."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fastapi import APIRouter, Request
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from api.administration import admin_stages, rejudge_stage
+from api.dependencies import Admin, StageCatalog, StageName
+from api.negotiation import HtmlRoute
+from api.pages.environment import page
+from api.pages.mine import PAGE, verdict_of
+from api.paging import submissions_page
+from api.routes.admin_grading import get_queue, list_admin_stages
+from kernelgate.db import transaction
+from kernelgate.models import ResultRow, Submission, User
+from kernelgate.stages import Stage
+from kernelgate.verdicts import Verdict
+
+router = APIRouter(prefix="/admin", route_class=HtmlRoute, include_in_schema=False)
+
+
+class Count(NamedTuple):
+    """How often something happened, and to how many people."""
+
+    name: str
+    title: str
+    submissions: int
+    people: int
+
+
+@router.get("/queue")
+def queue(request: Request, viewer: Admin) -> Response:
+    return page(request, "admin_queue.html", overview=get_queue(request, viewer))
+
+
+@router.get("/submissions")
+def submissions(request: Request, viewer: Admin, catalog: StageCatalog) -> Response:  # noqa: ARG001 - for administrators only
+    asked = request.query_params
+    wanted = select(Submission).join(User, User.id == Submission.user_id)
+    if asked.get("stage"):
+        wanted = wanted.where(Submission.stage == asked["stage"][:64])
+    verdict = verdict_of(asked.get("verdict"))
+    if verdict:
+        wanted = wanted.where(Submission.verdict == verdict)
+    if asked.get("user"):
+        wanted = wanted.where(func.lower(User.handle) == asked["user"][:64].lower())
+    with transaction() as database:
+        found = submissions_page(request, database, wanted, limit=PAGE, before=asked.get("before") or None)
+    return page(
+        request,
+        "admin_submissions.html",
+        found=found,
+        stages=catalog.stages(),
+        stage=asked.get("stage", ""),
+        verdict=asked.get("verdict", ""),
+        user=asked.get("user", ""),
+        first="before" not in asked,
+    )
+
+
+@router.get("/stages")
+def stages(request: Request, viewer: Admin, catalog: StageCatalog) -> Response:
+    return page(request, "admin_stages.html", found=list_admin_stages(viewer, catalog))
+
+
+@router.get("/stages/{name}")
+def stage(request: Request, viewer: Admin, name: StageName, catalog: StageCatalog) -> Response:
+    """Statistics of a stage; with `?preview`, what judging again would take up, before it is done."""
+    found = catalog.stage(name, field="path.name")
+    asked = request.query_params
+    verdict = verdict_of(asked.get("verdict"))
+    preview = None
+    with transaction() as database:
+        view = admin_stages(database, {name: found})[0]
+        verdicts, mistakes = statistics(database, found)
+        if "preview" in asked:
+            preview = len(rejudge_stage(database, viewer, name, verdict, dry_run=True))
+    return page(
+        request,
+        "admin_stage.html",
+        stage=view,
+        verdicts=verdicts,
+        mistakes=mistakes,
+        verdict=verdict or "",
+        preview=preview,
+    )
+
+
+def statistics(database: Session, stage: Stage) -> tuple[list[Count], list[Count]]:
+    """(verdicts, named mistakes) over every submission's newest judging, the most frequent first."""
+    people = func.count(Submission.user_id.distinct())
+    verdicts = database.execute(
+        select(Submission.verdict, func.count(), people)
+        .where(Submission.stage == stage.name, Submission.verdict.is_not(None))
+        .group_by(Submission.verdict)
+        .order_by(func.count().desc())
+    )
+    named = ResultRow.body["mistake"]["name"].as_string()
+    mistakes = database.execute(
+        select(named, func.count(Submission.id.distinct()), people)
+        .join(Submission, (Submission.id == ResultRow.submission_id) & (Submission.round == ResultRow.round))
+        .where(Submission.stage == stage.name, named.is_not(None))
+        .group_by(named)
+        .order_by(func.count(Submission.id.distinct()).desc())
+        .limit(50)
+    )
+    titles = {mistake.name: mistake.title for mistake in stage.spec.mistakes}
+    return (
+        [Count(word, Verdict(word).about.title, count, who) for word, count, who in verdicts if word],
+        [Count(word, titles.get(word, word), count, who) for word, count, who in mistakes],
+    )

@@ -1,0 +1,46 @@
+"""The repository's documentation as pages: what a user of this service can look up without leaving it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from api.dependencies import Viewer
+from api.negotiation import HtmlRoute
+from api.pages.environment import page
+from api.pages.lesson import render_lesson
+from api.problems import Refusal
+from kernelgate.settings import ROOT
+
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
+_TITLE = re.compile(r"\A\s*# (.+)\n")
+
+
+@cache
+def documents() -> dict[str, tuple[str, str]]:
+    """Name → (title, Markdown below it) of every document under docs/."""
+    found = {}
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        text = path.read_text()
+        title = _TITLE.match(text)
+        found[path.stem] = (title[1] if title else path.stem, text[title.end() :] if title else text)
+    return found
+
+
+@router.get("/docs")
+def contents(request: Request, viewer: Viewer) -> Response:  # noqa: ARG001 - the header shows the viewer
+    found = {name: title for name, (title, _) in documents().items()}
+    return page(request, "docs.html", title="Documentation", name="", found=found, lesson=None)
+
+
+@router.get("/docs/{name}")
+def document(request: Request, viewer: Viewer, name: str) -> Response:  # noqa: ARG001 - the header shows the viewer
+    name = Path(name).stem
+    if name not in documents():
+        raise Refusal("not_found", f"There is no document of that name; there are {', '.join(documents())}.")
+    title, text = documents()[name]
+    return page(request, "docs.html", title=title, name=name, found={}, lesson=render_lesson("", text))

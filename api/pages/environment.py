@@ -1,0 +1,124 @@
+"""The template environment: everything is escaped, an unknown name is an error, and numbers look the same on every page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from fastapi import Request
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import HTMLResponse
+
+from api.auth import Identity
+from api.body import CSRF_FIELD
+from api.pages.assets import asset
+from kernelgate.evidence import line, number, plain
+from kernelgate.models import Role
+from kernelgate.settings import settings
+from kernelgate.verdicts import ABOUT, State, Verdict
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    found = Environment(
+        loader=FileSystemLoader(settings().web_dir / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters.update(
+        line=line,
+        plain=plain,
+        exact=number,
+        duration=duration,
+        short=short,
+        times=times,
+        bytes=size,
+        when=when,
+        ago=ago,
+    )
+    found.globals.update(asset=asset, CSRF_FIELD=CSRF_FIELD, ABOUT=ABOUT, Verdict=Verdict, State=State, Role=Role)
+    return found
+
+
+def page(request: Request, template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
+    """The page that `template` makes of `context`. Pages are of one viewer and one moment, so nothing may keep them."""
+    viewer: Identity | None = getattr(request.state, "identity", None)
+    body = (
+        environment()
+        .get_template(template)
+        .render(viewer=viewer, here=request.url.path, settings=settings(), origin=origin(request), **context)
+    )
+    return HTMLResponse(body, status, headers={"Cache-Control": "no-store", "Vary": "Accept, Cookie"})
+
+
+def origin(request: Request) -> str:
+    """The address people type, without a slash at its end: for `curl` lines and invite links."""
+    return settings().public_url.rstrip("/") or str(request.base_url).rstrip("/")
+
+
+def query(request: Request, **changes: object) -> str:
+    """The query string of this page with `changes`; None drops a key."""
+    kept: Mapping[str, Any] = {**request.query_params, **changes}
+    return str(
+        request.url.include_query_params()
+        .replace(query="")
+        .include_query_params(**{key: value for key, value in kept.items() if value not in (None, "")})
+        .query
+    )
+
+
+def duration(ms: float | None) -> str:
+    """Milliseconds as a person reads them."""
+    if ms is None or not math.isfinite(ms):
+        return "–"
+    if ms < 10:
+        return f"{ms:.2f} ms"
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    if ms < 60_000:
+        return f"{ms / 1000:.1f} s"
+    minutes, seconds = divmod(round(ms / 1000), 60)
+    return f"{minutes} min {seconds} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def short(value: object) -> str:
+    """A number in a table: four significant digits; words stay words, bounded."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return line(str(value), 120)
+    if isinstance(value, int) or not 1e-3 <= abs(value) < 1e7:
+        return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    digits = max(0, 3 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:,.0f}"
+
+
+def times(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}×"
+
+
+def size(count: int) -> str:
+    return f"{count} bytes" if count < 1024 else f"{count / 1024:.1f} KiB"
+
+
+def when(moment: datetime | None) -> Markup:
+    """A `<time>` in UTC, which the script rewrites in the viewer's zone."""
+    return _time(moment, Markup())
+
+
+def ago(moment: datetime | None) -> Markup:
+    """The same, which the script rewrites as "3 min ago"."""
+    return _time(moment, Markup(" data-ago"))
+
+
+def _time(moment: datetime | None, marks: Markup) -> Markup:
+    if moment is None:
+        return Markup("–")
+    utc = moment.astimezone(UTC)
+    return Markup('<time datetime="{}"{}>{} UTC</time>').format(
+        utc.isoformat(timespec="seconds").replace("+00:00", "Z"), marks, f"{utc:%Y-%m-%d %H:%M}"
+    )

@@ -1,0 +1,88 @@
+"""How far a submission is, from its events: what the page shows before the first live event arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kernelgate.protocol import Event, EventKind
+from kernelgate.stages import Backend
+from kernelgate.verdicts import Phase
+
+TITLES: dict[Phase, tuple[str, str]] = {
+    Phase.COMPILE: ("Compile", "Compiling"),
+    Phase.RECORD: ("Record", "Recording the launches"),
+    Phase.LOAD: ("Load", "Loading your file"),
+    Phase.CASES: ("Run cases", "Running the cases"),
+    Phase.MEASURE: ("Measure", "Measuring against the baseline"),
+    Phase.JUDGE: ("Judge", "Comparing with the reference"),
+}
+"""What a phase is called, and what is announced when it begins."""
+
+_INTERPRETED = frozenset({Phase.COMPILE, Phase.LOAD, Phase.CASES, Phase.JUDGE})
+_PLANNED: dict[Backend, frozenset[Phase]] = {
+    Backend.TORCH: _INTERPRETED,
+    Backend.INTERPRETER: _INTERPRETED,
+    Backend.EMULATOR: _INTERPRETED,
+    Backend.GPU: frozenset(Phase) - {Phase.LOAD},
+}
+
+
+@dataclass
+class PhaseView:
+    """A phase as it stands. `state` is a class of the style sheet: "" for not begun, now, past; `ms` once it ended."""
+
+    name: Phase
+    planned: bool
+    state: str = ""
+    ms: float | None = None
+
+    @property
+    def title(self) -> str:
+        return TITLES[self.name][0]
+
+    @property
+    def says(self) -> str:
+        return TITLES[self.name][1]
+
+
+@dataclass
+class Progress:
+    """cases: name → right, wrong or failed. note: why it went back to the queue, if it did."""
+
+    phases: list[PhaseView]
+    cases: dict[str, str] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def done(self) -> int:
+        return len(self.cases)
+
+
+def progress(events: Iterable[Event], backends: Sequence[Backend]) -> Progress:
+    """The newest attempt's progress: an attempt that was given up leaves nothing behind but its note."""
+    planned = _PLANNED[backends[0]] if backends else frozenset(Phase)
+    found = _nothing_yet(planned)
+    for event in events:
+        data = event.data
+        if event.kind is EventKind.STATE:
+            found = _nothing_yet(planned)
+            found.note = str(data.get("note", ""))
+        elif event.kind is EventKind.PHASE:
+            _enter(found, data)
+        elif event.kind is EventKind.CASE:
+            found.cases[str(data.get("name"))] = str(data.get("state"))
+    return found
+
+
+def _nothing_yet(planned: Collection[Phase]) -> Progress:
+    return Progress([PhaseView(phase, phase in planned) for phase in Phase])
+
+
+def _enter(found: Progress, data: dict[str, object]) -> None:
+    for phase in found.phases:
+        if phase.name == data.get("phase"):
+            ended = data.get("state") == "ended"
+            phase.state = "past" if ended else "now"
+            spent = data.get("ms")
+            phase.ms = float(spent) if ended and isinstance(spent, int | float) else None

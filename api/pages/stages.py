@@ -1,0 +1,157 @@
+"""A stage: its lesson, what is judged, and the place to write and send a submission."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse, Response
+
+from api.auth import Identity
+from api.body import Upload, read_form
+from api.catalog import Catalog, standing
+from api.dependencies import Bell, StageCatalog, StageName, Submitter, Viewer
+from api.negotiation import HtmlRoute
+from api.pages.environment import duration, origin, page
+from api.pages.lesson import render_lesson
+from api.pages.source import highlight
+from api.pages.standing import reached
+from api.problems import Refusal
+from api.source import size_limit
+from api.submissions import Sent, create, find
+from api.views import stage_view
+from kernelgate.db import transaction
+from kernelgate.models import Submission
+from kernelgate.stages import Stage
+
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
+ANSWER_LIMIT = 100
+
+
+@router.get("/stages/{stage}")
+def stage_page(request: Request, stage: StageName, viewer: Viewer, catalog: StageCatalog) -> Response:
+    found = catalog.stage(stage)
+    earlier = request.query_params.get("from")
+    source = _source_of(earlier, viewer, catalog) if earlier else None
+    return _show(request, found, viewer, source=source)
+
+
+def _source_of(submission_id: str, viewer: Identity | None, catalog: Catalog) -> str:
+    with transaction() as database:
+        return find(database, submission_id[:64], viewer, catalog).source.decode("utf-8", "replace")
+
+
+def _show(
+    request: Request,
+    stage: Stage,
+    viewer: Identity | None,
+    *,
+    source: str | None = None,
+    problem: Refusal | None = None,
+    answered: dict[int, bool] | None = None,
+    given: str = "",
+) -> Response:
+    with transaction() as database:
+        view = stage_view(stage, standing(database, stage))
+        mine = reached(database, viewer.user_id).get(stage.name) if viewer else None
+    context: dict[str, Any] = {
+        "stage": view,
+        "lesson": render_lesson(stage.name, stage.text("lesson.md")),
+        "signature": highlight(stage.spec.seam.signature, stage.spec.language),
+        "done_when": stage.spec.done_when,
+        "downloads": [name for name in view.files if not name.startswith("figures/")],
+        "starter": stage.starter,
+        "source": stage.starter if source is None else source,
+        "loaded": source is not None,
+        "limit": size_limit(stage),
+        "mine": mine,
+        "curl": curl_line(origin(request), stage),
+        "problem": problem.document() if problem else None,
+        "wait": wait_words(problem) if problem else "",
+        "answered": answered or {},
+        "given": given,
+    }
+    return page(request, "stage.html", status=problem.kind.status if problem else 200, **context)
+
+
+def curl_line(address: str, stage: Stage) -> str:
+    """One line that submits from a terminal and prints the evidence."""
+    return (
+        f"curl -sS -H 'Authorization: Bearer '$KERNELGATE_TOKEN -H 'Accept: text/plain' "
+        f"-F stage={stage.name} -F file=@{stage.spec.file} -F wait=60 {address}/submit"
+    )
+
+
+def wait_words(problem: Refusal) -> str:
+    """What Retry-After says, in words; "" when it says nothing."""
+    seconds = problem.headers.get("Retry-After", "")
+    return duration(math.ceil(float(seconds)) * 1000.0) if seconds.isdigit() else ""
+
+
+@router.post("/submit")
+async def submit(request: Request, viewer: Submitter, catalog: StageCatalog, bell: Bell) -> Response:
+    """A browser's form: a chosen file wins over the text area. What is refused comes back with the text still there."""
+    fields = await read_form(request)
+    upload, text = fields.get("file"), fields.get("source")
+    stage = catalog.stage(str(fields.get("stage", ""))[:64], field="stage")
+    chosen = isinstance(upload, Upload) and bool(upload.filename)
+    if isinstance(upload, Upload) and chosen:
+        sent = Sent(stage.name, upload.content, upload.filename, via="web")
+    else:
+        # Forms send every line end as CRLF.
+        plain = text.replace("\r\n", "\n") if isinstance(text, str) else ""
+        sent = Sent(stage.name, plain.encode("utf-8", "replace"), None, via="web")
+    try:
+        submission = await run_in_threadpool(_store, viewer, sent, catalog)
+    except Refusal as refusal:
+        kept = text if isinstance(text, str) and not chosen else None
+        return await run_in_threadpool(_refused, request, stage, viewer, kept, refusal)
+    bell.ring(submission.id, submission.queue)
+    return RedirectResponse(f"/submissions/{submission.id}", 303)
+
+
+def _store(viewer: Identity, sent: Sent, catalog: Catalog) -> Submission:
+    with transaction() as database:
+        return create(database, viewer, sent, catalog)[0]
+
+
+def _refused(request: Request, stage: Stage, viewer: Identity, source: str | None, refusal: Refusal) -> Response:
+    response = _show(request, stage, viewer, source=source, problem=refusal)
+    response.headers.update(refusal.headers)
+    return response
+
+
+@router.post("/stages/{stage}/answers/{index}")
+async def check_answer(
+    request: Request, stage: StageName, index: int, viewer: Viewer, catalog: StageCatalog
+) -> Response:
+    """Checks a value of the "done when" list; nothing is stored, so anyone may try."""
+    found = catalog.stage(stage)
+    fields = await read_form(request)
+    given = str(fields.get("answer", ""))[:ANSWER_LIMIT]
+    items = found.spec.done_when
+    if not 0 <= index < len(items) or items[index].answer is None:
+        raise Refusal("not_found", f"Item {index} of this stage's list has no answer to check.")
+    right = same_answer(given, items[index].answer or "")
+    return await run_in_threadpool(_answered, request, found, viewer, {index: right}, given)
+
+
+def _answered(
+    request: Request, stage: Stage, viewer: Identity | None, answered: dict[int, bool], given: str
+) -> Response:
+    return _show(request, stage, viewer, answered=answered, given=given)
+
+
+def same_answer(given: str, wanted: str) -> bool:
+    """Numbers are equal within 0.1 %, or half a unit of the answer's last digit; words when letters and digits agree."""
+    try:
+        value, goal = float(given.strip().replace(",", ".")), float(wanted)
+    except ValueError:
+        return bool(_letters(given)) and _letters(given) == _letters(wanted)
+    return math.isfinite(value) and abs(value - goal) <= max(1e-3 * abs(goal), 1e-9)
+
+
+def _letters(text: str) -> str:
+    return "".join(letter for letter in text.casefold() if letter.isalnum())

@@ -1,0 +1,122 @@
+"""What a person has reached, and what happened last: the small queries that only pages ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from api.queues import live_workers
+from kernelgate.models import StageSwitch, Submission, User
+from kernelgate.stages import Stage
+from kernelgate.verdicts import PASSING, State, Verdict
+
+_BEST_FIRST = {verdict: place for place, verdict in enumerate(Verdict)}
+
+
+class Reached(NamedTuple):
+    """One person in one stage. `best`: the verdict nearest to accepted; judge errors count as nothing."""
+
+    attempts: int
+    best: Verdict | None
+
+    @property
+    def passed(self) -> bool:
+        return self.best in PASSING
+
+
+class Latest(NamedTuple):
+    """An accepted submission, for the list of the newest."""
+
+    user: str
+    stage: str
+    title: str
+    verdict: str
+    speedup: float | None
+    created_at: datetime
+
+
+class Now(NamedTuple):
+    """What the service is doing. `mine`: the viewer's own submissions that wait or run."""
+
+    running: int
+    queued: int
+    workers: int
+    mine: list[Submission]
+
+
+def reached(database: Session, user_id: int) -> dict[str, Reached]:
+    """By stage, for every stage the user has submitted to."""
+    found: dict[str, Reached] = {}
+    rows = database.execute(
+        select(Submission.stage, Submission.verdict, func.count())
+        .where(Submission.user_id == user_id, Submission.state != State.CANCELLED)
+        .group_by(Submission.stage, Submission.verdict)
+    )
+    for stage, word, count in rows:
+        before = found.get(stage, Reached(0, None))
+        if word == Verdict.JUDGE_ERROR:
+            found.setdefault(stage, before)
+            continue
+        candidates = [verdict for verdict in (before.best, Verdict(word) if word else None) if verdict]
+        best = min(candidates, key=lambda verdict: _BEST_FIRST[verdict], default=None)
+        found[stage] = Reached(before.attempts + count, best)
+    return found
+
+
+def latest_accepted(database: Session, stages: Mapping[str, Stage], count: int = 8) -> list[Latest]:
+    """The newest accepted submission of each person and stage, newest first; frozen boards give nothing newer away."""
+    newest = (
+        select(Submission, User.handle)
+        .join(User, User.id == Submission.user_id)
+        .outerjoin(StageSwitch, StageSwitch.stage == Submission.stage)
+        .where(
+            Submission.verdict == Verdict.ACCEPTED,
+            User.disabled_at.is_(None),
+            Submission.hidden.is_(False),
+            Submission.stage.in_([*stages]),
+            StageSwitch.frozen.is_not(True) | (Submission.created_at <= StageSwitch.frozen_at),
+        )
+        .order_by(Submission.created_at.desc())
+        .limit(10 * count)
+    )
+    rows: dict[tuple[str, str], Latest] = {}
+    for submission, handle in database.execute(newest):
+        title = stages[submission.stage].spec.title
+        verdict, speedup = str(submission.verdict), submission.speedup
+        row = Latest(handle, submission.stage, title, verdict, speedup, submission.created_at)
+        rows.setdefault((handle, submission.stage), row)
+    return list(rows.values())[:count]
+
+
+def now_running(database: Session, user_id: int | None) -> Now:
+    open_states = (State.QUEUED, State.RUNNING)
+    counted = database.execute(
+        select(Submission.state, func.count()).where(Submission.state.in_(open_states)).group_by(Submission.state)
+    )
+    counts = dict(counted.tuples().all())
+    mine: Iterable[Submission] = ()
+    if user_id is not None:
+        mine = database.scalars(
+            select(Submission)
+            .where(Submission.user_id == user_id, Submission.state.in_(open_states))
+            .order_by(Submission.created_at)
+            .limit(10)
+        )
+    return Now(counts.get("running", 0), counts.get("queued", 0), len(live_workers(database)), list(mine))
+
+
+def typical_ms(database: Session, stage: str) -> float | None:
+    """Milliseconds that a grading of this stage took, the median of the last 20; None without one."""
+    spent = (
+        select((func.extract("epoch", Submission.finished_at - Submission.claimed_at) * 1000).label("ms"))
+        .where(Submission.stage == stage, Submission.state == State.DONE, Submission.claimed_at.is_not(None))
+        .order_by(Submission.finished_at.desc())
+        .limit(20)
+        .subquery()
+    )
+    found = database.scalar(select(func.percentile_cont(0.5).within_group(spent.c.ms)))
+    return float(found) if found is not None else None

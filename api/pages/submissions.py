@@ -1,0 +1,265 @@
+"""A submission: live while it is graded, then its verdict with everything that explains it; and its source."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from fastapi import APIRouter, Request
+from markupsafe import Markup, escape
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from api.auth import Identity
+from api.catalog import Catalog
+from api.dependencies import StageCatalog, SubmissionId, Viewer
+from api.events import read
+from api.negotiation import HtmlRoute
+from api.pages import errormap
+from api.pages.environment import page
+from api.pages.progress import progress
+from api.pages.source import numbered
+from api.pages.standing import typical_ms
+from api.problems import Refusal
+from api.queues import live_workers
+from api.schemas import SubmissionView
+from api.submissions import find, newest_result
+from api.views import view
+from kernelgate.db import transaction
+from kernelgate.evidence import element, evidence, line
+from kernelgate.models import Submission
+from kernelgate.protocol import CaseReport, Result, Timing
+from kernelgate.stages import Case, Stage
+from kernelgate.verdicts import ABOUT, Verdict
+
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
+files = APIRouter(include_in_schema=False)
+_LINE_OF = re.compile(r'(?:File "?|^|\s)[^\s":]*?([A-Za-z0-9_.-]+\.(?:py|cu))"?(?:, line |:|\()(\d{1,6})', re.MULTILINE)
+_SAMPLES_SHOWN = 400
+
+
+@dataclass(frozen=True)
+class CaseView:
+    """A case of the grid, in the order they run."""
+
+    index: int
+    name: str
+    title: str
+    group: str
+
+
+@router.get("/submissions/{id}")
+def submission_page(request: Request, id: SubmissionId, viewer: Viewer, catalog: StageCatalog) -> Response:  # noqa: A002
+    with transaction() as database:
+        submission = find(database, id, viewer, catalog)
+        stage = catalog.stages().get(submission.stage)
+        item = view(request, database, submission)
+        context: dict[str, Any] = {
+            "item": item,
+            "owner": viewer is not None and viewer.user_id == submission.user_id,
+            "stage_title": stage.spec.title if stage else item.stage,
+            "stage_cases": _cases(stage, item.result),
+            "no_script_refresh": True,
+            "fault": None,
+        }
+        if item.state.final:
+            context |= _finished(item, stage)
+        else:
+            context |= _under_way(database, item, stage)
+    return page(request, "submission.html", **context)
+
+
+def _cases(stage: Stage | None, result: Result | None) -> list[CaseView]:
+    """The cases the grid shows: those that were graded, or those of the stage as it is now."""
+    known: Sequence[CaseReport | Case] = stage.spec.cases if stage else ()
+    if result is not None and result.cases:
+        known = result.cases
+    return [CaseView(i, line(c.name, 63), line(c.title, 160), line(c.group, 40)) for i, c in enumerate(known)]
+
+
+def _under_way(database: Session, item: SubmissionView, stage: Stage | None) -> dict[str, Any]:
+    workers = [worker for worker in live_workers(database) if item.queue in worker.queues]
+    typical = typical_ms(database, item.stage)
+    ahead = item.queue_position or 0
+    return {
+        "headline": item.state.title(),
+        "progress": progress(read(item.id, 0).events, stage.spec.backends if stage else ()),
+        "workers": len(workers),
+        "expected_wait": ahead * typical / len(workers) if typical is not None and workers and ahead else None,
+    }
+
+
+def _finished(item: SubmissionView, stage: Stage | None) -> dict[str, Any]:
+    result = item.result
+    if result is None or item.state != "done":
+        return {"headline": "Cancelled"}
+    wrong = result.wrong
+    title = next(
+        (case.title for case in result.cases if wrong and case.name == wrong.case), wrong.case if wrong else ""
+    )
+    return {
+        "headline": ABOUT[Verdict(result.verdict)].title,
+        "case_states": {case.name: case.state for case in result.cases},
+        "cases_right": sum(case.state == "right" for case in result.cases) if result.cases else None,
+        "wrong_case": title,
+        "element": element(wrong) if wrong else "",
+        "map_summary": errormap.summary(wrong.map) if wrong and wrong.map else None,
+        "picture": errormap.picture(wrong.map) if wrong and wrong.map else None,
+        "evidence": evidence(result, stage.spec.evidence if stage else None),
+        "gate": stage.spec.gate.speedup if stage and stage.spec.gate else None,
+        "stage_hash": stage.hash if stage else None,
+        "samples": samples(result.timing) if result.timing else None,
+        "fault": fault_line(result, item.filename),
+    }
+
+
+def fault_line(result: Result, filename: str) -> int | None:
+    """The line of the submitted file that the messages name last, as a traceback does; None when they name none."""
+    named = [int(number) for name, number in _LINE_OF.findall(result.log) if name == filename]
+    return named[-1] if named and result.verdict in (Verdict.COMPILE_ERROR, Verdict.RUNTIME_ERROR) else None
+
+
+class Samples(NamedTuple):
+    """Raw samples as points of a 600 × 120 drawing; low and high are the milliseconds at its edges."""
+
+    baseline: list[tuple[float, float]]
+    user: list[tuple[float, float]]
+    low: float
+    high: float
+    baseline_range: str
+    user_range: str
+
+
+def samples(timing: Timing) -> Samples | None:
+    both = [*timing.baseline_samples_ms, *timing.user_samples_ms]
+    if not timing.baseline_samples_ms or not timing.user_samples_ms:
+        return None
+    low, high = min(both), max(both)
+    span = (high - low) or 1.0
+
+    def points(values: tuple[float, ...]) -> list[tuple[float, float]]:
+        kept = values[:: max(1, len(values) // _SAMPLES_SHOWN)]
+        step = 600 / max(len(kept), 1)
+        return [(round((i + 0.5) * step, 1), round(114 - 108 * (v - low) / span, 1)) for i, v in enumerate(kept)]
+
+    def between(values: tuple[float, ...]) -> str:
+        return f"{min(values):.4f} and {max(values):.4f} ms"
+
+    return Samples(
+        points(timing.baseline_samples_ms),
+        points(timing.user_samples_ms),
+        low,
+        high,
+        between(timing.baseline_samples_ms),
+        between(timing.user_samples_ms),
+    )
+
+
+@files.get("/submissions/{id}/error-map.png")
+def error_map(id: SubmissionId, viewer: Viewer, catalog: StageCatalog) -> Response:  # noqa: A002
+    result = _result(id, viewer, catalog)
+    if result.wrong is None or result.wrong.map is None:
+        raise Refusal("not_found", "This submission has no error map.")
+    body = errormap.png(result.wrong.map)
+    return Response(body, media_type="image/png", headers={"Cache-Control": "private, max-age=60"})
+
+
+@files.get("/submissions/{id}/tables/{number}.csv")
+def table(id: SubmissionId, number: int, viewer: Viewer, catalog: StageCatalog) -> Response:  # noqa: A002
+    """A result table as CSV (RFC 4180). A cell that a spreadsheet would run as a formula is written as text."""
+    tables = _result(id, viewer, catalog).tables
+    if not 0 <= number < len(tables):
+        raise Refusal("not_found", f"This submission has {len(tables)} tables, counted from 0.")
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow([_cell(column) for column in tables[number].columns])
+    writer.writerows([_cell(cell) for cell in row] for row in tables[number].rows)
+    headers = {"Content-Disposition": f'attachment; filename="{id}-{number}.csv"'}
+    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def _cell(value: float | int | str) -> str | float | int:
+    return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value[:1] else value
+
+
+def _result(submission_id: str, viewer: Identity | None, catalog: Catalog) -> Result:
+    with transaction() as database:
+        submission = find(database, submission_id, viewer, catalog)
+        row = newest_result(database, submission.id)
+    if row is None:
+        raise Refusal("not_final", "The submission has no result yet.")
+    return Result.model_validate(row.body)
+
+
+@files.get("/submissions/{id}/file")
+def download(id: SubmissionId, viewer: Viewer, catalog: StageCatalog) -> Response:  # noqa: A002
+    with transaction() as database:
+        submission = find(database, id, viewer, catalog)
+    safe = re.sub(r"[^A-Za-z0-9_.-]", "_", submission.filename)
+    headers = {"Content-Disposition": f'attachment; filename="{safe}"'}
+    return Response(submission.source, media_type="application/octet-stream", headers=headers)
+
+
+@router.get("/submissions/{id}/source")
+def source_page(request: Request, id: SubmissionId, viewer: Viewer, catalog: StageCatalog) -> Response:  # noqa: A002
+    """The file, coloured; or what changed since the starter or an earlier submission of the same person."""
+    against = request.query_params.get("against", "")[:64]
+    with transaction() as database:
+        submission = find(database, id, viewer, catalog)
+        stage = catalog.stages().get(submission.stage)
+        row = newest_result(database, submission.id)
+        earlier = _earlier(database, submission) if viewer and viewer.user_id == submission.user_id else []
+        other = _other(database, against, stage, viewer, catalog) if against else None
+    language = stage.spec.language if stage else "text"
+    fault = fault_line(Result.model_validate(row.body), submission.filename) if row is not None else None
+    comparable = [("starter", "the starter")] if stage else []
+    comparable += [
+        (each.id, f"{each.id[:8]}: {each.verdict or each.state}, {each.created_at:%Y-%m-%d %H:%M} UTC")
+        for each in earlier
+    ]
+    return page(
+        request,
+        "source.html",
+        item=submission,
+        stage_title=stage.spec.title if stage else submission.stage,
+        lines=numbered(submission.source, language),
+        marked={fault} if fault else set(),
+        against=against,
+        comparable=comparable,
+        other=dict(comparable).get(against, against),
+        diff=None if other is None else changes(other, submission.source.decode("utf-8", "replace")),
+    )
+
+
+def _earlier(database: Session, submission: Submission) -> list[Submission]:
+    return list(
+        database.scalars(
+            select(Submission)
+            .where(
+                Submission.user_id == submission.user_id,
+                Submission.stage == submission.stage,
+                Submission.id != submission.id,
+            )
+            .order_by(Submission.created_at.desc())
+            .limit(30)
+        )
+    )
+
+
+def _other(database: Session, against: str, stage: Stage | None, viewer: Identity | None, catalog: Catalog) -> str:
+    if against == "starter" and stage is not None:
+        return stage.starter
+    return find(database, against, viewer, catalog).source.decode("utf-8", "replace")
+
+
+def changes(before: str, after: str) -> list[tuple[str, Markup]]:
+    """A unified diff as (sign, escaped line); empty when the texts are the same. Bounded: a diff is quadratic at worst."""
+    old, new = before.splitlines()[:5000], after.splitlines()[:5000]
+    found = list(difflib.unified_diff(old, new, lineterm="", n=4))[2:]
+    return [(text[:1], escape(text[1:])) for text in found[:10_000]]

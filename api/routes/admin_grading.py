@@ -1,0 +1,208 @@
+"""For administrators: the queue and its workers, stages, judging again, hiding."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.concurrency import run_in_threadpool
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, defer
+
+from api.administration import admin_stages, change_stage, hide, rejudge_one, rejudge_stage
+from api.auth import Identity
+from api.body import described, payload
+from api.catalog import Catalog
+from api.dependencies import Admin, Bell, StageCatalog, StageName, SubmissionId
+from api.negotiation import see_other
+from api.problems import documented
+from api.queues import alive_since, live_workers
+from api.routes.admin import CHANGES, REFUSALS
+from api.schemas import (
+    AdminStage,
+    AdminStages,
+    HideBody,
+    QueueOverview,
+    QueueView,
+    RejudgeBody,
+    Rejudged,
+    StageChange,
+    SubmissionSummary,
+    SubmissionView,
+    WorkerView,
+)
+from api.views import summary, view
+from kernelgate.accounts import audit
+from kernelgate.db import transaction
+from kernelgate.models import Submission, WorkerRow
+from kernelgate.verdicts import State
+
+router = APIRouter(prefix="/admin", tags=["admin"])
+_SHOWN_IDS = 1000
+
+
+@router.get("/queue", summary="Queues and workers", responses=REFUSALS)
+def get_queue(request: Request, admin: Admin) -> QueueOverview:  # noqa: ARG001
+    """What waits and for how long, what runs, and every worker with its health; `live` ones had a heartbeat lately."""
+    with transaction() as database:
+        running = (
+            select(Submission).where(Submission.state == State.RUNNING).options(defer(Submission.source)).limit(200)
+        )
+        return QueueOverview(
+            queues=queue_views(database),
+            workers=worker_views(database),
+            running=[summary(request, row) for row in database.scalars(running.order_by(Submission.claimed_at))],
+        )
+
+
+def queue_views(database: Session) -> list[QueueView]:
+    """Every queue that has work or a live worker."""
+    live = Counter(queue for worker in live_workers(database) for queue in worker.queues)
+    queued, running = (func.count().filter(Submission.state == state) for state in (State.QUEUED, State.RUNNING))
+    oldest = func.extract(
+        "epoch", func.now() - func.min(Submission.created_at).filter(Submission.state == State.QUEUED)
+    )
+    rows = database.execute(
+        select(Submission.queue, queued, running, oldest)
+        .where(Submission.state.in_([State.QUEUED, State.RUNNING]))
+        .group_by(Submission.queue)
+    ).all()
+    found = {
+        name: QueueView(
+            queue=name,
+            queued=waiting,
+            running=busy,
+            oldest_queued_s=None if age is None else float(age),
+            live_workers=live[name],
+        )
+        for name, waiting, busy, age in rows
+    }
+    for name in live:
+        found.setdefault(name, QueueView(queue=name, queued=0, running=0, live_workers=live[name]))
+    return [found[name] for name in sorted(found)]
+
+
+def worker_views(database: Session) -> list[WorkerView]:
+    since = alive_since()
+    rows = database.scalars(select(WorkerRow).order_by(WorkerRow.heartbeat_at.desc()).limit(200))
+    names = [name for name in WorkerView.model_fields if name != "live"]
+    return [
+        WorkerView.model_validate({**{name: getattr(row, name) for name in names}, "live": row.heartbeat_at >= since})
+        for row in rows
+    ]
+
+
+@router.get("/stages", summary="Stages with their verification", responses=REFUSALS)
+def list_admin_stages(admin: Admin, catalog: StageCatalog) -> AdminStages:  # noqa: ARG001
+    """Also the folders that are no usable stage, with why."""
+    return _stages(catalog)
+
+
+def _stages(catalog: Catalog) -> AdminStages:
+    with transaction() as database:
+        return AdminStages(stages=admin_stages(database, catalog.stages()), broken=catalog.broken())
+
+
+@router.post("/stages/reload", summary="Read the stage folders again", response_model=AdminStages, responses=REFUSALS)
+def reload_stages(request: Request, admin: Admin, catalog: StageCatalog) -> Any:
+    """Now, instead of within two seconds. A new version takes submissions once a worker has verified it."""
+    catalog.reload()
+    with transaction() as database:
+        audit(database, admin.handle, "stage.reload", "all stages")
+    return see_other(request, "/admin/stages") or _stages(catalog)
+
+
+@router.post(
+    "/stages/{name}",
+    summary="Open, close, freeze or thaw a stage",
+    response_model=AdminStage,
+    openapi_extra=described(StageChange, example={"frozen": True}),
+    responses={**REFUSALS, **CHANGES, **documented("unknown_stage")},
+)
+async def edit_stage(
+    request: Request,
+    admin: Admin,
+    name: StageName,
+    catalog: StageCatalog,
+    body: Annotated[StageChange, Depends(payload(StageChange))],
+) -> Any:
+    """A closed stage takes no submissions; a frozen leaderboard keeps what was accepted until now and shows nothing later."""
+    answer = await run_in_threadpool(_edit_stage, admin, name, catalog, body)
+    return see_other(request, "/admin/stages") or answer
+
+
+def _edit_stage(admin: Identity, name: str, catalog: Catalog, body: StageChange) -> AdminStage:
+    stage = catalog.stage(name, field="path.name")
+    with transaction() as database:
+        change_stage(database, admin, name, body)
+        database.flush()
+        return admin_stages(database, {name: stage})[0]
+
+
+@router.post(
+    "/stages/{name}/rejudge",
+    summary="Judge a stage's submissions again",
+    response_model=Rejudged,
+    openapi_extra=described(RejudgeBody, example={"verdict": "judge_error", "dry_run": True}),
+    responses={**REFUSALS, **CHANGES, **documented("unknown_stage")},
+)
+async def rejudge_all(
+    request: Request,
+    admin: Admin,
+    name: StageName,
+    catalog: StageCatalog,
+    bell: Bell,
+    body: Annotated[RejudgeBody, Depends(payload(RejudgeBody))],
+) -> Any:
+    """A new round for each; old results stay stored, and a submission keeps its verdict until the new one is there."""
+    catalog.stage(name, field="path.name")
+    found = await run_in_threadpool(_rejudge_all, admin, name, body)
+    if not body.dry_run:
+        for submission in found:
+            bell.ring(submission.id, submission.queue)
+    answer = Rejudged(submissions=len(found), ids=[submission.id for submission in found[:_SHOWN_IDS]])
+    return see_other(request, "/admin/queue") or answer
+
+
+def _rejudge_all(admin: Identity, name: str, body: RejudgeBody) -> list[Submission]:
+    with transaction() as database:
+        return rejudge_stage(database, admin, name, body.verdict, dry_run=body.dry_run)
+
+
+@router.post(
+    "/submissions/{id}/rejudge",
+    summary="Judge one submission again",
+    response_model=SubmissionView,
+    responses={**REFUSALS, **documented("unknown_submission", "not_final", "csrf_failed")},
+)
+def rejudge(request: Request, admin: Admin, id: SubmissionId, bell: Bell) -> Any:  # noqa: A002
+    """A new round; the old result stays stored."""
+    with transaction() as database:
+        submission = rejudge_one(database, admin, id)
+        answer = view(request, database, submission)
+    bell.ring(submission.id, submission.queue)
+    return see_other(request, f"/submissions/{id}") or answer
+
+
+@router.post(
+    "/submissions/{id}/hide",
+    summary="Hide a submission, or show it again",
+    response_model=SubmissionSummary,
+    openapi_extra=described(HideBody, example={"hidden": True}),
+    responses={**REFUSALS, **CHANGES, **documented("unknown_submission")},
+)
+async def hide_submission(
+    request: Request,
+    admin: Admin,
+    id: SubmissionId,  # noqa: A002
+    body: Annotated[HideBody, Depends(payload(HideBody))],
+) -> Any:
+    """Hidden ones stand on no leaderboard and are shown to nobody but their owner, instructors and administrators."""
+    answer = await run_in_threadpool(_hide, request, admin, id, body.hidden)
+    return see_other(request, f"/submissions/{id}") or answer
+
+
+def _hide(request: Request, admin: Identity, submission_id: str, hidden: bool) -> SubmissionSummary:
+    with transaction() as database:
+        return summary(request, hide(database, admin, submission_id, hidden))

@@ -1,0 +1,181 @@
+"""`POST /submit`: a file in, a submission out."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from api.auth import Identity
+from api.body import Upload, content_type, inlined, read_form, read_json, unsupported, validated
+from api.catalog import Catalog
+from api.dependencies import Bell, EventHub, StageCatalog, Submitter
+from api.events import wait_final
+from api.negotiation import see_other
+from api.problems import Refusal, documented
+from api.schemas import SubmissionView, SubmitBody, SubmitForm
+from api.submissions import Sent, create
+from api.views import view
+from kernelgate.db import transaction
+from kernelgate.models import Submission
+from kernelgate.settings import settings
+from kernelgate.verdicts import State
+
+router = APIRouter(tags=["submissions"])
+_KEY = re.compile(r"[\x21-\x7e]{1,128}")
+_EXAMPLE = {"stage": "online_softmax", "filename": "online_softmax.py", "source": "import torch\n…", "wait": 30}
+_SCHEMA = inlined(SubmitBody.model_json_schema())
+_FORM_SCHEMA = {
+    "type": "object",
+    "required": ["stage", "file"],
+    "properties": {
+        "stage": {"type": "string"},
+        "file": {
+            "type": "string",
+            "format": "binary",
+            "description": "The source file. A text field `source` also does.",
+        },
+        "wait": {"type": "number", "minimum": 0},
+        "gpu": {"type": "string"},
+    },
+}
+_REQUEST_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {"schema": _FORM_SCHEMA, "example": {"stage": "online_softmax", "wait": 30}},
+            "application/json": {"schema": _SCHEMA, "example": _EXAMPLE},
+        },
+    }
+}
+
+
+@router.post(
+    "/submit",
+    summary="Submit a file to a stage",
+    status_code=202,
+    response_model=SubmissionView,
+    openapi_extra=_REQUEST_BODY,
+    responses={
+        200: {"model": SubmissionView, "description": "The verdict came within `wait`; `result` holds it."},
+        202: {"model": SubmissionView, "description": "Stored; a worker will grade it."},
+        **documented(
+            "malformed_json", "malformed_form", "not_signed_in", "unknown_token", "expired_token", "revoked_token",
+            "missing_scope", "account_disabled", "csrf_failed", "cross_site", "unknown_stage", "slow_body", "stage_closed",
+            "stage_unverified", "body_too_large", "source_too_large", "unsupported_body", "invalid_field", "empty_source",
+            "binary_source", "not_utf8", "wrong_filename", "idempotency_mismatch", "too_many_pending",
+            "too_many_per_hour", "database_unavailable",
+        ),
+    },
+)  # fmt: skip
+async def submit(
+    request: Request,
+    response: Response,
+    identity: Submitter,
+    catalog: StageCatalog,
+    bell: Bell,
+    hub: EventHub,
+    wait: Annotated[
+        float | None, Query(ge=0, description="Seconds to wait for the verdict; the body's `wait` counts before it.")
+    ] = None,
+    idempotency_key: Annotated[
+        str | None,
+        Header(description="1 to 128 printable characters. The same key with the same file gives the same submission."),
+    ] = None,
+) -> Any:
+    """Stores a file to be graded: multipart as curl -F sends it, or JSON.
+
+    Answers 202 with the submission's addresses, or 200 with its result when it finished within `wait` seconds.
+    A file that cannot be graded at all (empty, binary, too large, another ending) is refused here; one that does not compile
+    is graded and gets `compile_error`.
+    """
+    sent, stated = await _read(request)
+    sent = _keyed(sent, idempotency_key, identity)
+    submission, new = await run_in_threadpool(_store, identity, sent, catalog)
+    if new:
+        bell.ring(submission.id, submission.queue)
+    redirect = see_other(request, f"/submissions/{submission.id}")
+    if redirect is not None:
+        return redirect
+    seconds = min((stated if stated is not None else wait) or 0.0, settings().wait_limit_s)
+    if seconds > 0:
+        await wait_final(hub, submission.id, seconds)
+    answer = await run_in_threadpool(_view, request, submission.id)
+    response.status_code = 200 if State(answer.state).final else 202
+    response.headers["Location"] = answer.urls.submission
+    return answer
+
+
+async def _read(request: Request) -> tuple[Sent, float | None]:
+    """What was sent, and its `wait`."""
+    kind = content_type(request)
+    if kind == "application/json":
+        body = validated(SubmitBody, await read_json(request))
+        return Sent(body.stage, _encoded(body.source), body.filename, gpu=body.gpu), body.wait
+    if kind in ("multipart/form-data", "application/x-www-form-urlencoded"):
+        return await _read_form(request)
+    raise unsupported(request, ("multipart/form-data", "application/json"))
+
+
+async def _read_form(request: Request) -> tuple[Sent, float | None]:
+    fields: dict[str, Any] = {**await read_form(request)}
+    upload, text = fields.pop("file", None), fields.pop("source", None)
+    # A browser's form has both: an editor and a file to choose; the one that was left empty does not count.
+    if isinstance(upload, Upload) and not upload.filename and not upload.content and text is not None:
+        upload = None
+    if isinstance(text, str) and not text and isinstance(upload, Upload):
+        text = None
+    filename = fields.pop("filename", None) if text is not None else None
+    form = validated(SubmitForm, {name: value for name, value in fields.items() if value != "" or name == "stage"})
+    if upload is not None and text is not None:
+        raise Refusal("malformed_form", "Both `file` and `source` were sent.", field="source", accepted="one of them")
+    if isinstance(text, str):
+        # HTML forms send every line end as CRLF.
+        return Sent(form.stage, _encoded(text.replace("\r\n", "\n")), filename, gpu=form.gpu), form.wait
+    if isinstance(upload, Upload):
+        return Sent(form.stage, upload.content, upload.filename, gpu=form.gpu), form.wait
+    raise Refusal(
+        "invalid_field",
+        "The field `file` is missing or is no file.",
+        field="file",
+        value=upload,
+        accepted="a file, as in: curl -F stage=… -F file=@name",
+    )
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        code = ord(text[error.start])
+        raise Refusal(
+            "not_utf8",
+            f"Character {error.start} (U+{code:04X}) is half of a surrogate pair.",
+            field="source",
+            accepted="UTF-8 text",
+        ) from error
+
+
+def _keyed(sent: Sent, key: str | None, identity: Identity) -> Sent:
+    if key is not None and not _KEY.fullmatch(key):
+        raise Refusal(
+            "invalid_field",
+            "The key is not acceptable.",
+            field="header.idempotency-key",
+            value=key,
+            accepted="1 to 128 printable ASCII characters without spaces",
+        )
+    via = "web" if identity.via == "session" else "api"
+    return Sent(sent.stage, sent.source, sent.filename, sent.gpu, key, via)
+
+
+def _store(identity: Identity, sent: Sent, catalog: Catalog) -> tuple[Submission, bool]:
+    with transaction() as database:
+        return create(database, identity, sent, catalog)
+
+
+def _view(request: Request, submission_id: str) -> SubmissionView:
+    with transaction() as database:
+        return view(request, database, database.get_one(Submission, submission_id))

@@ -1,0 +1,182 @@
+"""Operations on submissions: make, find, show, cancel. Each runs in one transaction of its caller."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import case, exists, func, select, update
+from sqlalchemy.orm import Session
+
+from api.auth import Identity, challenge
+from api.catalog import Catalog, standing
+from api.limits import check_submit_limits, lock_user
+from api.problems import Refusal
+from api.queues import choose_queue
+from api.source import check_filename, check_source
+from kernelgate.db import notify
+from kernelgate.models import EventRow, ResultRow, Submission, now
+from kernelgate.protocol import EventKind
+from kernelgate.stages import Stage, Visibility
+from kernelgate.verdicts import PASSING, State
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a client sent to be graded."""
+
+    stage: str
+    source: bytes
+    filename: str | None
+    gpu: str | None = None
+    idempotency_key: str | None = None
+    via: str = "api"
+
+
+def create(database: Session, identity: Identity, sent: Sent, catalog: Catalog) -> tuple[Submission, bool]:
+    """The submission, and whether it is new: a key that was used for the same thing gives what it gave then.
+
+    Raises Refusal for a source, stage, key or limit that does not allow it.
+    """
+    stage = catalog.stage(sent.stage, field="stage")
+    filename = check_filename(stage, sent.filename)
+    check_source(stage, sent.source)
+    source_hash = hashlib.sha256(sent.source).hexdigest()
+    lock_user(database, identity.user_id)
+    earlier = _earlier(database, identity, sent, (stage.name, source_hash, filename))
+    if earlier is not None:
+        return earlier, False
+    closed = standing(database, stage).why_closed(stage)
+    if closed is not None:
+        raise closed
+    check_submit_limits(database, identity.user_id)
+    submission = Submission(
+        user_id=identity.user_id,
+        stage=stage.name,
+        stage_hash=stage.hash,
+        filename=filename,
+        source=sent.source,
+        source_hash=source_hash,
+        via=sent.via,
+        idempotency_key=sent.idempotency_key,
+        queue=choose_queue(database, stage, sent.gpu),
+    )
+    database.add(submission)
+    database.flush()
+    write_state(database, submission)
+    return submission, True
+
+
+def _earlier(database: Session, identity: Identity, sent: Sent, content: tuple[str, str, str]) -> Submission | None:
+    key = sent.idempotency_key
+    if key is None:
+        return None
+    mine = select(Submission).where(Submission.user_id == identity.user_id, Submission.idempotency_key == key)
+    found = database.scalars(mine).one_or_none()
+    if found is not None and (found.stage, found.source_hash, found.filename) != content:
+        raise Refusal(
+            "idempotency_mismatch",
+            f"The key was used for submission {found.id}, whose stage, file or name differs.",
+            field="header.idempotency-key",
+            value=key,
+            accepted="a key not used before",
+        )
+    return found
+
+
+def write_state(database: Session, submission: Submission, note: str | None = None) -> None:
+    """Writes the event that says which state the submission is in now, and tells listeners at commit."""
+    data: dict[str, Any] = {"state": str(submission.state), "attempt": submission.attempt}
+    if note:
+        data["note"] = note
+    database.add(
+        EventRow(
+            submission_id=submission.id,
+            round=submission.round,
+            attempt=submission.attempt,
+            kind=EventKind.STATE,
+            data=data,
+        )
+    )
+    notify(database, submission.id)
+
+
+def find(database: Session, submission_id: str, identity: Identity | None, catalog: Catalog) -> Submission:
+    """A submission that `identity` may see. Raises Refusal: to everyone else it does not exist."""
+    submission = database.get(Submission, submission_id)
+    if submission is not None and may_see(database, submission, identity, catalog.stages()):
+        return submission
+    if identity is None:
+        raise challenge("not_signed_in", "Submissions are shown to those who may see them; nobody is signed in.")
+    raise Refusal("unknown_submission", "There is no submission of this id that you may see.", field="path.id")
+
+
+def may_see(database: Session, submission: Submission, identity: Identity | None, stages: Mapping[str, Stage]) -> bool:
+    """Its owner, instructors and admins; others when the stage shows its sources to them and it is not hidden."""
+    if identity is not None and (identity.user_id == submission.user_id or identity.reads_all):
+        return True
+    stage = stages.get(submission.stage)
+    if stage is None or submission.hidden:
+        return False
+    match stage.spec.sources:
+        case Visibility.EVERYONE:
+            return True
+        case Visibility.SOLVERS:
+            return identity is not None and has_solved(database, identity.user_id, stage.name)
+    return False
+
+
+def has_solved(database: Session, user_id: int, stage: str) -> bool:
+    """Whether the user has a submission to the stage that passes."""
+    solved = exists().where(
+        Submission.user_id == user_id, Submission.stage == stage, Submission.verdict.in_(map(str, PASSING))
+    )
+    return bool(database.scalar(select(solved)))
+
+
+def newest_result(database: Session, submission_id: str) -> ResultRow | None:
+    rows = select(ResultRow).where(ResultRow.submission_id == submission_id)
+    return database.scalars(rows.order_by(ResultRow.round.desc()).limit(1)).one_or_none()
+
+
+def queue_position(database: Session, submission: Submission) -> int | None:
+    """1 for the next to be taken from its queue; None unless it is queued."""
+    if submission.state != State.QUEUED:
+        return None
+    before = (
+        select(func.count())
+        .select_from(Submission)
+        .where(
+            Submission.state == State.QUEUED,
+            Submission.queue == submission.queue,
+            Submission.created_at < submission.created_at,
+        )
+    )
+    return 1 + (database.scalar(before) or 0)
+
+
+def cancel(database: Session, submission: Submission) -> Submission:
+    """Ends a queued submission; asks the worker of a running one to stop. Raises Refusal when it is finished already.
+
+    A rejudging that is cancelled leaves the submission done, with the verdict it had. The update is conditional: a worker
+    may be claiming the submission at this moment.
+    """
+    ended_state = case((Submission.verdict.is_not(None), State.DONE), else_=State.CANCELLED)
+    by_id = update(Submission).where(Submission.id == submission.id)
+    ended = database.execute(
+        by_id.where(Submission.state == State.QUEUED)
+        .values(state=ended_state, finished_at=now())
+        .returning(Submission.id)
+    ).one_or_none()
+    if ended is None:
+        asked = database.execute(
+            by_id.where(Submission.state == State.RUNNING).values(cancel_requested=True).returning(Submission.id)
+        ).one_or_none()
+        if asked is None:
+            raise Refusal("already_final", f"Submission {submission.id} is {submission.state}.", field="path.id")
+    database.refresh(submission)
+    if ended is not None:
+        write_state(database, submission)
+    return submission

@@ -1,0 +1,14 @@
+"""Scale and add: how a case calls the submission. Runs in the sandbox."""
+
+import torch
+from contract import Violation
+
+
+def run(submission, case, inputs):
+    function = getattr(submission, "pattern", None)
+    if not callable(function):
+        raise Violation("missing_function", "pattern.py defines no function pattern(x, y, factor)")
+    result = function(inputs["x"], inputs["y"], case.params.factor)
+    if not isinstance(result, torch.Tensor):
+        raise Violation("wrong_return_type", f"pattern returned a {type(result).__name__}; a torch.Tensor is accepted")
+    return {"out": result}

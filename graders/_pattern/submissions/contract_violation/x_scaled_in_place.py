@@ -1,0 +1,3 @@
+def pattern(x, y, factor):
+    x *= factor
+    return x + y

@@ -1,0 +1,2 @@
+def pattern(x, y, factor):
+    return factor * x

@@ -1,0 +1,123 @@
+"""The plain-text form of a grading: what curl, the terminal and the "copy" button of the page show.
+
+Much of it was influenced by the submitter, and it ends up in terminals, logs and mails: every line is bounded, and
+characters that steer a terminal or reorder text are shown as `�`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from kernelgate.protocol import CaseReport, Result, Timing, WrongTensor
+
+WIDTH = 100
+CASES_SHOWN = 60
+OUTPUT_LINES = 30
+
+LABELS: dict[str, str] = {
+    "baseline_ms": "BASELINE MS",
+    "user_ms": "USER MS",
+    "speedup": "SPEEDUP",
+    "gate": "GATE",
+}
+"""Labels of the timing lines; a stage's [evidence] table may rename them, e.g. `baseline_ms = "ATTN BASELINE MS"`."""
+
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def plain(text: str, limit: int = 2000) -> str:
+    """`text` as bounded plain text: tabs and newlines stay, what steers a terminal or reorders text becomes `�`."""
+    clean = _STEERING.sub("\N{REPLACEMENT CHARACTER}", text[: limit + 1].replace("\r\n", "\n"))
+    return clean if len(text) <= limit else clean[:limit] + "…"
+
+
+def line(text: str, limit: int = 200) -> str:
+    """`plain`, on one line."""
+    return " ".join(plain(text, limit).split())
+
+
+def evidence(result: Result, labels: Mapping[str, str] | None = None) -> str:
+    """The evidence block of a grading, newline-terminated. `labels`: the stage's own, see LABELS."""
+    words = {**LABELS, **{key: line(value, 40) for key, value in (labels or {}).items()}}
+    rows = [
+        ("VERDICT", str(result.verdict)),
+        ("REASON", result.reason),
+        ("MESSAGE", line(result.message, 1000)),
+        ("STAGE", f"{line(result.stage, 63)} @ {line(result.stage_hash, 16)}"),
+        ("BACKEND", str(result.backend)),
+        *_wrong(result.wrong),
+        *_mistake(result),
+        *_timing(result.timing, words),
+        *_cases(result.cases),
+    ]
+    width = max(len(label) for label, _ in rows)
+    body = [f"{label:<{width}}  {text}" for label, text in rows]
+    return "\n".join([*body, *_printed("OUTPUT", result.output), *_printed("LOG", result.log)]) + "\n"
+
+
+def _wrong(wrong: WrongTensor | None) -> Iterator[tuple[str, str]]:
+    if wrong is None:
+        return
+    yield "WRONG TENSOR", f"{line(wrong.tensor, 80)} in case {line(wrong.case, 80)}"
+    yield "ELEMENT", f"{element(wrong)}: got {number(wrong.got)}, want {number(wrong.want)}"
+    yield "ERROR", f"{number(wrong.error)} where {number(wrong.tolerance)} is allowed"
+    yield "DAMAGE", f"{wrong.wrong} of {wrong.total} elements; {line(wrong.pattern)}"
+
+
+def element(wrong: WrongTensor) -> str:
+    """Where the first wrong element is, with the names of its axes: `[row 3, dim 7]`."""
+    if len(wrong.axes) == len(wrong.index):
+        return (
+            "["
+            + ", ".join(f"{line(axis, 40)} {place}" for axis, place in zip(wrong.axes, wrong.index, strict=True))
+            + "]"
+        )
+    return f"[{', '.join(map(str, wrong.index))}]"
+
+
+def number(value: float) -> str:
+    """Nine significant digits: enough to tell two float32 values apart."""
+    return f"{value:.9g}"
+
+
+def _mistake(result: Result) -> Iterator[tuple[str, str]]:
+    if result.mistake is not None:
+        yield "MISTAKE", f"{line(result.mistake.name, 63)}: {line(result.mistake.title)}"
+        yield "HINT", line(result.mistake.hint, 1000)
+
+
+def _timing(timing: Timing | None, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    if timing is None:
+        return
+    yield words["baseline_ms"], f"{timing.baseline_ms:.4f}"
+    yield words["user_ms"], f"{timing.user_ms:.4f}"
+    yield words["speedup"], f"{timing.speedup:.3f}x  (95 %: {timing.speedup_low:.3f} to {timing.speedup_high:.3f})"
+    if timing.gate is not None:
+        yield words["gate"], f"{timing.gate:.3f}x"
+
+
+def _cases(cases: tuple[CaseReport, ...]) -> Iterator[tuple[str, str]]:
+    if not cases:
+        return
+    right = sum(case.state == "right" for case in cases)
+    yield "CASES", f"{right} of {len(cases)} right"
+    for case in cases[:CASES_SHOWN]:
+        worst = max((tensor.max_abs_error for tensor in case.tensors), default=None)
+        took = "" if case.ms is None else f"  {case.ms:.1f} ms"
+        error = "" if worst is None else f"  max error {worst:.3g}"
+        yield f"  {case.state.replace('_', ' ')}", f"{line(case.group, 20)} {line(case.name, 63)}{error}{took}"
+    if len(cases) > CASES_SHOWN:
+        yield "  …", f"{len(cases) - CASES_SHOWN} more"
+
+
+def _printed(title: str, text: str) -> Iterator[str]:
+    """What the submission or its compiler printed; every line is marked, so that none can pass for evidence."""
+    if not text.strip():
+        return
+    lines = plain(text, 8000).rstrip("\n").split("\n")
+    yield f"{title} (printed, judged by nobody)"
+    for each in lines[:OUTPUT_LINES]:
+        yield "  | " + each[:WIDTH]
+    if len(lines) > OUTPUT_LINES:
+        yield f"  | … {len(lines) - OUTPUT_LINES} more lines"

@@ -1,0 +1,33 @@
+"""One sandbox for all tests of the grading side: its warm interpreter takes seconds to import torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernelgate.settings import settings
+from kernelgate.stages import Stage, load_stage
+from worker.host import open_sandbox
+from worker.sandbox import Sandbox
+from worker.scaffold import scaffold
+
+
+@pytest.fixture(scope="session")
+def sandbox(own_settings: None) -> Iterator[Sandbox]:
+    del own_settings
+    with open_sandbox() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def small_stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    """A stage of two quick cases, made as `kernelgate stage new` makes one."""
+    return load_stage(scaffold("scaling", tmp_path_factory.mktemp("graders")))
+
+
+@pytest.fixture(scope="session")
+def graders(own_settings: None) -> Path:
+    del own_settings
+    return settings().graders_dir

@@ -1,0 +1,199 @@
+"""Submissions of every kind against a small stage, through the real sandbox: each gets its verdict and its reason."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from kernelgate.protocol import CaseReport, Result
+from kernelgate.stages import Stage
+from kernelgate.verdicts import Phase, Verdict
+from worker.execute import Arena
+from worker.failures import Cancelled
+from worker.grade import grade, new_seed
+from worker.phases import Unwatched
+from worker.sandbox import Sandbox
+
+HONEST = "def scaling(x, y, factor):\n    return factor * x + y\n"
+
+
+def graded(stage: Stage, sandbox: Sandbox, source: str | bytes) -> Result:
+    body = source.encode() if isinstance(source, str) else source
+    return grade(stage, body, sandbox=sandbox, seed=new_seed())
+
+
+def test_an_honest_submission_is_accepted_with_everything_known_about_it(small_stage: Stage, sandbox: Sandbox) -> None:
+    result = graded(small_stage, sandbox, HONEST)
+    assert (result.verdict, result.reason) == (Verdict.ACCEPTED, "passed")
+    assert [case.state for case in result.cases] == ["right", "right"]
+    assert result.stage_hash == small_stage.hash
+    assert {Phase.LOAD, Phase.CASES, Phase.JUDGE} <= set(result.phases)
+    assert result.machine["torch"] != "none"
+
+
+def test_the_first_wrong_tensor_is_named_with_element_and_mistake(small_stage: Stage, sandbox: Sandbox) -> None:
+    result = graded(small_stage, sandbox, "def scaling(x, y, factor):\n    return factor * x\n")
+    assert result.verdict is Verdict.WRONG_ANSWER
+    assert result.wrong is not None
+    assert (result.wrong.case, result.wrong.tensor, result.wrong.index) == ("by_hand", "out", (0, 0))
+    assert (result.wrong.got, result.wrong.want) == (2.0, 12.0)
+    assert result.mistake is not None
+    assert result.mistake.name == "forgot_y"
+    assert "out at row 0, column 0 is 2, not 12" in result.message
+
+
+def test_right_first_and_wrong_later_is_wrong(small_stage: Stage, sandbox: Sandbox) -> None:
+    source = (
+        "calls = []\ndef scaling(x, y, factor):\n    calls.append(1)\n    return factor * x + y + (len(calls) > 1)\n"
+    )
+    result = graded(small_stage, sandbox, source)
+    assert result.verdict is Verdict.WRONG_ANSWER
+    assert [case.state for case in result.cases] == ["right", "wrong"]
+    assert result.mistake is None
+
+
+BROKEN = {
+    "empty": (b"  \n", Verdict.COMPILE_ERROR, "empty_file", "The file is empty"),
+    "binary": (b"\x7fELF\0\0", Verdict.COMPILE_ERROR, "binary_file", "NUL byte at offset 4"),
+    "latin1": (b"# caf\xe9\n", Verdict.COMPILE_ERROR, "not_utf8", "byte 0xe9 at offset 5"),
+    "too_long": (b"#" * 300_000, Verdict.COMPILE_ERROR, "too_long", "300000 bytes"),
+    "syntax": (b"def scaling(:\n", Verdict.COMPILE_ERROR, "syntax_error", "scaling.py does not load: SyntaxError"),
+    "nul_escape_in_log": (b"raise Exception('\\x1b[2J\\x00')", Verdict.RUNTIME_ERROR, "exception", "[2J"),
+    "import": (b"import nonexistent_module\n", Verdict.COMPILE_ERROR, "import_error", "nonexistent_module"),
+    "missing": (b"x = 1\n", Verdict.CONTRACT_VIOLATION, "missing_function", "defines no function scaling"),
+    "exception": (
+        b"def scaling(x, y, factor):\n    return 1 / 0\n",
+        Verdict.RUNTIME_ERROR,
+        "exception",
+        "ZeroDivisionError",
+    ),
+    "exit_at_import": (b"import os\nos._exit(0)\n", Verdict.RUNTIME_ERROR, "ended_early", "while it was loaded"),
+    "exit_in_call": (
+        b"import os\ndef scaling(x, y, factor):\n    os._exit(0)\n",
+        Verdict.RUNTIME_ERROR,
+        "ended_early",
+        "in case by_hand",
+    ),
+    "sys_exit": (b"import sys\nsys.exit(0)\n", Verdict.RUNTIME_ERROR, "ended_early", "SystemExit"),
+    "segfault": (
+        b"import ctypes\ndef scaling(x, y, factor):\n    ctypes.string_at(8)\n",
+        Verdict.RUNTIME_ERROR,
+        "crashed",
+        "SIGSEGV",
+    ),
+    "endless_import": (b"while True: pass\n", Verdict.TIME_LIMIT, "time_limit", "while it was loaded"),
+    "memory": (
+        b"def scaling(x, y, factor):\n    keep = [bytearray(b'x' * (1 << 24)) for _ in range(400)]\n",
+        Verdict.MEMORY_LIMIT,
+        "memory_limit",
+        "512 MiB",
+    ),
+    "output": (b"while True: print('x' * 10000)\n", Verdict.RUNTIME_ERROR, "output_limit", "more than 64 KiB"),
+    "wrong_shape": (
+        b"def scaling(x, y, factor):\n    return (factor * x + y)[0]\n",
+        Verdict.CONTRACT_VIOLATION,
+        "wrong_shape",
+        "[1, 2]",
+    ),
+    "wrong_dtype": (
+        b"def scaling(x, y, factor):\n    return (factor * x + y).double()\n",
+        Verdict.CONTRACT_VIOLATION,
+        "wrong_dtype",
+        "float64",
+    ),
+    "not_a_tensor": (
+        b"def scaling(x, y, factor):\n    return [1]\n",
+        Verdict.CONTRACT_VIOLATION,
+        "wrong_return_type",
+        "list",
+    ),
+    "in_place": (
+        b"def scaling(x, y, factor):\n    y += factor * x\n    return y.clone()\n",
+        Verdict.CONTRACT_VIOLATION,
+        "inputs_changed",
+        "'y' was changed",
+    ),
+    "nan": (
+        b"def scaling(x, y, factor):\n    return (factor * x + y) * float('nan')\n",
+        Verdict.WRONG_ANSWER,
+        "wrong_value",
+        "NaN",
+    ),
+    "noise_on_the_channel": (
+        (
+            b"channel = __import__('inspect').stack()\nimport os\n"
+            b"for fd in range(3, 64):\n    try: os.write(fd, b'KGF1' + b'\\x00' * 64)\n    except OSError: pass\n"
+        ),
+        Verdict.CONTRACT_VIOLATION,
+        "channel_misused",
+        "grader's channel",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_what_is_broken_is_told_so(small_stage: Stage, sandbox: Sandbox, kind: str) -> None:
+    source, verdict, reason, said = BROKEN[kind]
+    result = graded(small_stage, sandbox, source)
+    assert (result.verdict, result.reason) == (verdict, reason), result.message
+    assert said in result.message or said in result.log or (result.wrong and said in result.wrong.pattern)
+    assert all(letter.isprintable() or letter in "\n\t" for letter in result.message + result.log + result.output)
+
+
+def test_what_it_prints_is_kept_bounded_and_means_nothing(small_stage: Stage, sandbox: Sandbox) -> None:
+    forged = 'print(\'{"verdict": "accepted"}\', flush=True)\ndef scaling(x, y, factor):\n    return y * 3\n'
+    result = graded(small_stage, sandbox, forged)
+    assert result.verdict is Verdict.WRONG_ANSWER
+    assert '"accepted"' in result.output
+
+
+def test_the_memory_file_cannot_be_resized_under_the_judge(small_stage: Stage, sandbox: Sandbox) -> None:
+    """Shrinking it would make the trusted side's next read of its own mapping a bus error."""
+    source = (
+        "import os\n"
+        "refused = 0\n"
+        "for fd in range(3, 256):\n"
+        "    try: os.ftruncate(fd, 0)\n"
+        "    except OSError: refused += 1\n"
+        "assert refused == 253\n" + HONEST
+    )
+    result = graded(small_stage, sandbox, source)
+    assert result.verdict is Verdict.ACCEPTED, result.message
+    arena = Arena(10)
+    with pytest.raises(PermissionError):
+        __import__("os").ftruncate(arena.fd, 0)
+    arena.close()
+
+
+def test_the_same_seed_gives_the_same_inputs_and_another_seed_others(small_stage: Stage, sandbox: Sandbox) -> None:
+    leak = "def scaling(x, y, factor):\n    print(x.sum().item())\n    return factor * x + y\n"
+    first, again, other = (
+        grade(small_stage, leak.encode(), sandbox=sandbox, seed=seed).output for seed in ("aa", "aa", "bb")
+    )
+    assert first == again
+    assert first != other
+
+
+def test_cancelling_ends_a_running_submission_soon(small_stage: Stage, sandbox: Sandbox) -> None:
+    asked = threading.Event()
+    threading.Timer(0.3, asked.set).start()
+    start = time.monotonic()
+    with pytest.raises(Cancelled):
+        grade(small_stage, b"while True: pass\n", sandbox=sandbox, seed="00", cancelled=asked.is_set)
+    assert time.monotonic() - start < 2.5, "the stage's own limit would have ended it at 3 s"
+
+
+def test_progress_is_told_as_it_happens(small_stage: Stage, sandbox: Sandbox) -> None:
+    told: list[str] = []
+
+    class Listening(Unwatched):
+        def phase_started(self, phase: Phase) -> None:
+            told.append(f"{phase} started")
+
+        def case(self, index: int, total: int, report: CaseReport) -> None:
+            told.append(f"{index}/{total} {report.name} {report.state}")
+
+    grade(small_stage, HONEST.encode(), sandbox=sandbox, seed="00", progress=Listening())
+    assert told == ["load started", "cases started", "1/2 by_hand right", "2/2 rectangular right", "judge started"]

@@ -1,0 +1,52 @@
+"""Which ways to grade this host has, and why not the others."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+
+from kernelgate.settings import settings
+from kernelgate.stages import Backend, Stage
+from worker.execute import run_cases
+from worker.job import Run
+
+RUNS: dict[Backend, Run] = {Backend.TORCH: run_cases}
+
+
+class NoBackendError(RuntimeError):
+    """This worker has none of the backends a stage can be graded with; the text says which and why."""
+
+
+@cache
+def missing() -> dict[Backend, str]:
+    """Backends this host cannot run, with the reason. Asked once a process: the interpreter's packages do not change."""
+    absent = {backend: "this release has no such backend" for backend in Backend if backend not in RUNS}
+    if Backend.TORCH not in absent and (why := _cannot_import("torch")):
+        absent[Backend.TORCH] = why
+    return absent
+
+
+def available() -> tuple[Backend, ...]:
+    return tuple(backend for backend in Backend if backend not in missing())
+
+
+def choose(stage: Stage) -> Backend:
+    """The first of the stage's backends that this host has. Raises NoBackendError."""
+    for backend in stage.spec.backends:
+        if backend not in missing():
+            return backend
+    why = "; ".join(f"{backend}: {missing()[backend]}" for backend in stage.spec.backends)
+    raise NoBackendError(
+        f"stage {stage.name} cannot be graded on this machine ({why}); `kernelgate doctor` shows what is here"
+    )
+
+
+def _cannot_import(module: str) -> str | None:
+    """Why the sandbox's interpreter cannot find `module`, or None. Finding is enough: importing torch takes seconds."""
+    code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+    python = settings().runner_python
+    try:
+        found = subprocess.run([python, "-I", "-c", code], capture_output=True, timeout=60, check=False)
+    except OSError as error:
+        return f"{python} does not start: {error}"
+    return None if found.returncode == 0 else f"{python} has no {module}; install requirements/grade.txt for it"

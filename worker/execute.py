@@ -1,0 +1,268 @@
+"""Grades a PyTorch submission on the CPU: one jailed process, one case at a time, raw arrays in and out.
+
+The inputs of a case come to exist in the sandbox only when its turn has come, and no expected value ever does. The memory
+file that carries them is sealed against resizing: shrinking it would make this process fault on its own mapping.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kernelgate.settings import settings
+from kernelgate.stages import Case, Stage
+from kernelgate.stages import Limits as StageLimits
+from kernelgate.verdicts import Phase, Verdict
+from worker import frames
+from worker.arrays import RawTensor
+from worker.failures import Cancelled, Failure
+from worker.graders import Arrays
+from worker.job import CaseRun, Job
+from worker.sandbox import End, Finished, Limits, Session, SessionEnded
+
+ALIGNMENT = 64
+SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+RUNNER = Path("pytorch/runner.py")
+
+
+@cache
+def runner_text() -> str:
+    return (settings().kernels_dir / RUNNER).read_text()
+
+
+class Arena:
+    """The memory file: inputs are written to it, read by the submission in place, and compared afterwards."""
+
+    def __init__(self, size: int) -> None:
+        self.size = max(size, mmap.PAGESIZE)
+        self.fd = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.fd, self.size)
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, SEALS)
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def write(self, inputs: Arrays) -> list[dict[str, Any]]:
+        """Puts arrays into the file; returns what the runner needs to find them there: name, dtype, shape, offset."""
+        listed, at = [], 0
+        for name, array in inputs.items():
+            os.pwrite(self.fd, array.tobytes(), at)
+            listed.append({"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "offset": at})
+            at += _aligned(array.nbytes)
+        return listed
+
+    def changed(self, inputs: Arrays) -> str | None:
+        """The name of the first input whose bytes are not what was written, or None."""
+        at = 0
+        for name, array in inputs.items():
+            if os.pread(self.fd, array.nbytes, at) != array.tobytes():
+                return name
+            at += _aligned(array.nbytes)
+        return None
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def arena_size(inputs: Arrays) -> int:
+    return sum(_aligned(array.nbytes) for array in inputs.values())
+
+
+def sandbox_limits(limits: StageLimits) -> Limits:
+    """A stage's limits in the sandbox's units. CPU time may exceed wall time a little: threads count twice."""
+    return Limits(
+        wall_s=limits.wall_s,
+        cpu_s=limits.wall_s * 2,
+        memory_mb=limits.memory_mb,
+        scratch_mb=limits.scratch_mb,
+        output_kb=limits.output_kb,
+        processes=limits.processes,
+    )
+
+
+@dataclass
+class Execution:
+    """The sandboxed side of one submission while it runs; `finished` is set once it is over."""
+
+    job: Job
+    session: Session
+    arena: Arena
+    finished: Finished | None = None
+
+    def load(self) -> None:
+        """Imports the submission. Raises Failure when its source or its import fails."""
+        spec = self.job.stage.spec
+        order = {
+            "kind": "load",
+            "module": spec.file.removesuffix(".py"),
+            "source": self.job.source,
+            "provided": {name.removesuffix(".py"): text for name, text in self.job.stage.provided.items()},
+            "driver": self.job.stage.text("driver.py"),
+        }
+        header, _ = self._exchange(frames.encode(order), case=None)
+        if header.get("kind") != "loaded":
+            raise self._failure(header, case=None)
+
+    def run(self, case: Case, inputs: Arrays) -> CaseRun:
+        """Runs one case. Raises Failure for what the submission did wrong."""
+        order = {
+            "kind": "case",
+            "name": case.name,
+            "dtype": case.dtype,
+            "params": case.params,
+            "inputs": self.arena.write(inputs),
+        }
+        start = time.perf_counter()
+        header, payload = self._exchange(frames.encode(order), case=case.name)
+        ms = (time.perf_counter() - start) * 1e3
+        self._check_inputs(case, inputs)
+        if header.get("kind") != "result":
+            raise self._failure(header, case=case.name)
+        return CaseRun(case, inputs, self._tensors(header, payload, case), ms)
+
+    def _check_inputs(self, case: Case, inputs: Arrays) -> None:
+        changed = self.arena.changed(inputs)
+        if changed is not None:
+            raise Failure(
+                Verdict.CONTRACT_VIOLATION,
+                "inputs_changed",
+                f"Case {case.name}: the input {changed!r} was changed in place; return new tensors, leave inputs as they are.",
+                case=case.name,
+                mistake=_mistake_of(self.job.stage, "inputs_changed"),
+            )
+
+    def _tensors(self, header: dict[str, Any], payload: bytes, case: Case) -> dict[str, RawTensor]:
+        try:
+            return frames.tensors(header, payload)
+        except frames.MalformedFrameError as error:
+            raise _forged(error, case.name) from None
+
+    def _exchange(self, order: bytes, case: str | None) -> tuple[dict[str, Any], bytes]:
+        """Sends a frame and waits for its answer, at most the stage's seconds a case (or to load)."""
+        limits = self.job.stage.spec.limits
+        deadline = time.monotonic() + limits.case_s
+
+        def read(count: int) -> bytes:
+            return self.session.read(count, within_s=max(0.0, deadline - time.monotonic()))
+
+        try:
+            self.session.write(order, within_s=limits.case_s)
+            return frames.receive(read, max_payload=limits.memory_mb << 20)
+        except SessionEnded as ended:
+            self.finished = ended.finished
+            raise end_failure(ended.finished, case, limits) from None
+        except frames.MalformedFrameError as error:
+            raise _forged(error, case) from None
+
+    def _failure(self, header: dict[str, Any], case: str | None) -> Failure:
+        where = f"Case {case}: " if case else ""
+        if header.get("kind") == "violation":
+            reason = frames.text(header, "reason", limit=60)
+            mistake = _mistake_of(self.job.stage, reason)
+            what = f"{where}{frames.text(header, 'message')}"
+            return Failure(Verdict.CONTRACT_VIOLATION, _word(reason, "violation"), what, case=case, mistake=mistake)
+        if header.get("kind") != "failed":
+            return _forged(frames.MalformedFrameError("the answer is none of result, violation and failed"), case)
+        verdict, reason = _classify(header, case)
+        what = f"{frames.text(header, 'type', limit=100)}: {frames.text(header, 'message', limit=1000)}"
+        message = f"{where}{what}" if case else f"{self.job.stage.spec.file} does not load: {what}"
+        return Failure(verdict, reason, message, case=case, log=frames.text(header, "text", limit=6000))
+
+
+def _mistake_of(stage: Stage, reason: str) -> str | None:
+    """The stage's name for a mistake that shows as this contract violation, if it has one."""
+    return next((mistake.name for mistake in stage.spec.mistakes if mistake.violation == reason), None)
+
+
+def _classify(header: dict[str, Any], case: str | None) -> tuple[Verdict, str]:
+    if header.get("memory") is True:
+        return Verdict.MEMORY_LIMIT, "memory_limit"
+    if case is None and header.get("syntax") is True:
+        return Verdict.COMPILE_ERROR, "syntax_error"
+    if case is None and header.get("import") is True:
+        return Verdict.COMPILE_ERROR, "import_error"
+    ended = frames.text(header, "type", limit=40) in ("SystemExit", "KeyboardInterrupt")
+    return Verdict.RUNTIME_ERROR, "ended_early" if ended else "exception"
+
+
+def _word(reason: str, otherwise: str) -> str:
+    """`reason` if it is a word as results have them: a driver runs beside hostile code and may send anything."""
+    plain = (
+        reason.isascii() and reason.replace("_", "a").isalnum() and reason[:1].islower() and reason == reason.lower()
+    )
+    return reason if plain else otherwise
+
+
+def _forged(error: Exception, case: str | None) -> Failure:
+    """Only submitted code can have written a frame that is none, so it is the submission's fault."""
+    message = f"The submission wrote to the grader's channel: {error}. Leave descriptors you did not open alone."
+    return Failure(Verdict.CONTRACT_VIOLATION, "channel_misused", message, case=case)
+
+
+def end_failure(finished: Finished, case: str | None, limits: StageLimits) -> Failure:
+    """The verdict on a sandboxed process that is gone though more was asked of it. Its exit status means nothing."""
+    where = f"in case {case}" if case else "while it was loaded"
+    match finished.end:
+        case End.KILLED:
+            raise Cancelled
+        case End.WALL | End.CPU:
+            return Failure(Verdict.TIME_LIMIT, "time_limit", f"Stopped after {limits.case_s:g} s {where}.", case=case)
+        case End.MEMORY:
+            used = f"Stopped {where}: it used more than {limits.memory_mb} MiB."
+            return Failure(Verdict.MEMORY_LIMIT, "memory_limit", used, case=case)
+        case End.OUTPUT:
+            printed = f"Stopped {where}: it printed more than {limits.output_kb} KiB."
+            return Failure(Verdict.RUNTIME_ERROR, "output_limit", printed, case=case)
+        case End.SCRATCH:
+            wrote = f"Stopped {where}: it wrote more than {limits.scratch_mb} MiB of files."
+            return Failure(Verdict.RUNTIME_ERROR, "scratch_limit", wrote, case=case)
+        case End.SIGNALED:
+            name = (
+                signal.Signals(finished.signal).name if finished.signal in set(signal.Signals) else str(finished.signal)
+            )
+            return Failure(Verdict.RUNTIME_ERROR, "crashed", f"The process was ended by {name} {where}.", case=case)
+        case _:
+            left = f"The process exited {where} (status {finished.exit_code}); return from the function instead."
+            return Failure(Verdict.RUNTIME_ERROR, "ended_early", left, case=case)
+
+
+@contextmanager
+def executing(job: Job, first: Arrays) -> Iterator[Execution]:
+    """A submission's process, from its start to its end. `first`: the largest case's inputs, for the memory file's size."""
+    arena = Arena(arena_size(first))
+    try:
+        limits = sandbox_limits(job.stage.spec.limits)
+        with job.sandbox.session(runner_text(), limits=limits, fds=[arena.fd], cancelled=job.cancelled) as session:
+            execution = Execution(job, session, arena)
+            try:
+                yield execution
+            finally:
+                finished = execution.finished or session.finish()
+                job.output = frames.printable(
+                    (finished.stdout + finished.stderr).decode(errors="replace"), limit=16_000
+                )
+    finally:
+        arena.close()
+
+
+def run_cases(job: Job) -> Iterator[CaseRun]:
+    """The backend `torch`: yields each case as it has run, in the stage's order."""
+    cases = job.stage.spec.cases
+    inputs = {case.name: job.grader.inputs(case, job.seed) for case in cases}
+    largest = max(inputs.values(), key=arena_size)
+    with executing(job, largest) as execution:
+        with job.phases.during(Phase.LOAD):
+            execution.load()
+        with job.phases.during(Phase.CASES):
+            for case in cases:
+                yield execution.run(case, inputs[case.name])

@@ -1,0 +1,142 @@
+"""One submission from source to result: checked, run by a backend, judged from raw bytes.
+
+Expected values are computed here, after a case's output has come back, and never leave this process.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kernelgate.protocol import CaseReport, NamedMistake, Result, WrongTensor
+from kernelgate.stages import Backend, Stage
+from kernelgate.verdicts import Phase, Verdict
+from worker import judge
+from worker.backends import RUNS, choose
+from worker.failures import Failure
+from worker.graders import CaseOutcome, Grader
+from worker.job import CaseRun, Job, never
+from worker.machine import facts
+from worker.phases import Phases, Progress, Unwatched
+from worker.sandbox import Sandbox
+from worker.source import read_source
+
+
+@dataclass
+class Judged:
+    """What is known so far about a submission: reports by case, outcomes, and the earliest wrong tensor."""
+
+    reports: dict[str, CaseReport] = field(default_factory=dict)
+    outcomes: list[CaseOutcome] = field(default_factory=list)
+    wrong: WrongTensor | None = None
+
+
+def new_seed() -> str:
+    """Hex seed of one grading's inputs: from the system's random source, so no input can be known beforehand."""
+    return secrets.token_hex(16)
+
+
+def grade(
+    stage: Stage,
+    source: bytes,
+    *,
+    sandbox: Sandbox,
+    seed: str,
+    progress: Progress | None = None,
+    cancelled: Callable[[], bool] = never,
+) -> Result:
+    """Grades one submission. Raises Cancelled when asked to stop; any other exception is a fault of ours."""
+    phases = Phases(progress or Unwatched())
+    grader = Grader(stage)
+    backend = choose(stage)
+    job = Job(stage=stage, source="", grader=grader, sandbox=sandbox, seed=seed, phases=phases, cancelled=cancelled)
+    judged = Judged()
+    try:
+        job.source = read_source(stage, source)
+        for run in RUNS[backend](job):
+            _judge(job, run, judged)
+    except Failure as failure:
+        return _failed(job, backend, judged, failure)
+    with phases.during(Phase.JUDGE):
+        mistake = judge.name_mistake(grader, judged.outcomes, judged.wrong) if judged.wrong else None
+        tables = grader.tables(judged.outcomes)
+    verdict, reason, message = _conclude(job, judged.wrong, mistake)
+    return _result(job, backend, judged, verdict, reason, message).model_copy(
+        update={"mistake": mistake, "tables": tables}
+    )
+
+
+def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
+    """Judges one case as soon as it has run. Raises Failure when its form breaks the contract."""
+    expected = job.grader.reference(run.case, run.inputs)
+    judge.check_form(run.case, run.outputs, expected)
+    outcome = CaseOutcome(run.case, run.inputs, run.outputs, expected)
+    report, wrong = judge.judge_case(job.stage, outcome, run.ms)
+    judged.outcomes.append(outcome)
+    judged.reports[run.case.name] = report
+    judged.wrong = judged.wrong or wrong
+    job.phases.progress.case(len(judged.reports), len(job.stage.spec.cases), report)
+
+
+def _conclude(job: Job, wrong: WrongTensor | None, mistake: NamedMistake | None) -> tuple[Verdict, str, str]:
+    if wrong is not None:
+        return Verdict.WRONG_ANSWER, "wrong_value", _first_wrong(wrong, mistake)
+    total = len(job.stage.spec.cases)
+    gate = job.stage.spec.gate
+    if gate is None:
+        return Verdict.ACCEPTED, "passed", f"All {total} cases are right."
+    if job.timing is None:
+        unjudged = f"All {total} cases are right; the gate of {gate.speedup:g}x was not judged on this machine."
+        return Verdict.CORRECT, "speed_not_judged", unjudged
+    measured = f"{job.timing.speedup:.2f}x the baseline ({job.timing.speedup_low:.2f} to {job.timing.speedup_high:.2f})"
+    if job.timing.speedup >= gate.speedup:
+        return Verdict.ACCEPTED, "passed", f"All {total} cases are right, at {measured}; the gate is {gate.speedup:g}x."
+    return (
+        Verdict.GATE_MISSED,
+        "too_slow",
+        f"All {total} cases are right, but at {measured}; the gate is {gate.speedup:g}x.",
+    )
+
+
+def _first_wrong(wrong: WrongTensor, mistake: NamedMistake | None) -> str:
+    place = ", ".join(f"{axis} {at}" for axis, at in zip(wrong.axes, wrong.index, strict=True))
+    where = f"{wrong.tensor} at {place}" if place else wrong.tensor
+    message = f"Case {wrong.case}: {where} is {wrong.got:.9g}, not {wrong.want:.9g} ({wrong.pattern})."
+    return f"{message} {mistake.title}." if mistake else message
+
+
+def _failed(job: Job, backend: Backend, judged: Judged, failure: Failure) -> Result:
+    case = next((case for case in job.stage.spec.cases if case.name == failure.case), None)
+    if case is not None:
+        report = CaseReport(name=case.name, title=case.title, group=case.group, state="failed")
+        judged.reports[case.name] = report
+        job.phases.progress.case(len(judged.reports), len(job.stage.spec.cases), report)
+    job.log = failure.log or job.log
+    result = _result(job, backend, judged, failure.verdict, failure.reason, failure.message)
+    mistake = judge.named(job.stage, failure.mistake) if failure.mistake else None
+    return result.model_copy(update={"mistake": mistake})
+
+
+def _result(job: Job, backend: Backend, judged: Judged, verdict: Verdict, reason: str, message: str) -> Result:
+    cases = tuple(
+        judged.reports.get(case.name) or CaseReport(name=case.name, title=case.title, group=case.group, state="not_run")
+        for case in job.stage.spec.cases
+    )
+    return Result(
+        verdict=verdict,
+        reason=reason,
+        message=message,
+        stage=job.stage.name,
+        stage_hash=job.stage.hash,
+        backend=backend,
+        seed=job.seed,
+        phases=job.phases.ms,
+        cases=cases,
+        wrong=judged.wrong,
+        timing=job.timing,
+        resources=job.resources,
+        output=job.output,
+        log=job.log,
+        machine={**facts(), **job.machine},
+    )

@@ -1,0 +1,60 @@
+"""What this worker's host offers: its sandbox, its queues, and the row that says so."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.dialects.postgresql import insert
+
+from kernelgate.db import transaction
+from kernelgate.models import WorkerRow, now
+from kernelgate.protocol import CPU_QUEUE
+from kernelgate.settings import settings
+from kernelgate.stages import Backend
+from worker.backends import available, missing
+from worker.identity import host_name
+from worker.sandbox import Sandbox
+
+
+def open_sandbox() -> Sandbox:
+    """A sandbox as the settings ask for it; with torch warm where the interpreter has it. Raises SandboxError."""
+    values = settings()
+    preload = ("torch",) if Backend.TORCH in available() else ()
+    return Sandbox(python=values.runner_python, uid=values.sandbox_uid, minimum=values.sandbox_minimum, preload=preload)
+
+
+def queues() -> tuple[str, ...]:
+    """The queues this worker listens on."""
+    stated = tuple(name.strip() for name in settings().worker_queues.split(",") if name.strip())
+    return stated or (CPU_QUEUE,)
+
+
+def worker_name() -> str:
+    return f"{host_name()}:{os.getpid()}"
+
+
+def report_worker(name: str, started: datetime, *, healthy: bool, health: dict[str, Any]) -> None:
+    """Writes this worker's row with a fresh heartbeat."""
+    values = {
+        "name": name,
+        "queues": list(queues()),
+        "backends": [*map(str, available())],
+        "gpu_model": None,
+        "healthy": healthy,
+        "health": {**health, "missing": {str(backend): why for backend, why in missing().items()}},
+        "started_at": started,
+        "heartbeat_at": now(),
+    }
+    statement = insert(WorkerRow).values(values)
+    with transaction() as session:
+        session.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))
+
+
+def forget_worker(name: str) -> None:
+    """Takes this worker's row away: it stops on purpose and is not missing."""
+    with transaction() as session:
+        row = session.get(WorkerRow, name)
+        if row is not None:
+            session.delete(row)

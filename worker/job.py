@@ -1,0 +1,53 @@
+"""One submission on its way through a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kernelgate.protocol import KernelResources, Timing
+from kernelgate.stages import Case, Stage
+from worker.arrays import RawTensor
+from worker.graders import Arrays, Grader
+from worker.phases import Phases
+from worker.sandbox import Sandbox
+
+
+def never() -> bool:
+    return False
+
+
+@dataclass
+class Job:
+    """What a backend needs to run a submission, and where it leaves what is no tensor.
+
+    source: the submission's text. seed: hex, of all inputs. cancelled: asked often; true ends the grading.
+    output, log: bounded text that the submission or a compiler printed. machine: facts for the result.
+    """
+
+    stage: Stage
+    source: str
+    grader: Grader
+    sandbox: Sandbox
+    seed: str
+    phases: Phases
+    cancelled: Callable[[], bool] = never
+    output: str = ""
+    log: str = ""
+    machine: dict[str, str] = field(default_factory=dict)
+    resources: tuple[KernelResources, ...] = ()
+    timing: Timing | None = None
+
+
+@dataclass(frozen=True)
+class CaseRun:
+    """A case that came to its end: its inputs and the raw tensors that came out, by name. ms: host clock."""
+
+    case: Case
+    inputs: Arrays
+    outputs: Mapping[str, RawTensor]
+    ms: float | None
+
+
+Run = Callable[[Job], Iterator[CaseRun]]
+"""A backend: yields the stage's cases in order as they have run; raises Failure for what the submission did."""

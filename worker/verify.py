@@ -1,0 +1,150 @@
+"""Proves a stage before anyone meets it: everything shipped in its folder is graded and must get its verdict."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.dialects.postgresql import insert
+
+from kernelgate.db import transaction
+from kernelgate.models import StageVersion
+from kernelgate.protocol import Result
+from kernelgate.settings import settings
+from kernelgate.stages import Example, Stage, load_stage, load_stages
+from kernelgate.verdicts import Verdict
+from worker.grade import grade, new_seed
+from worker.graders import Grader
+from worker.judge import separations
+from worker.sandbox import Sandbox
+
+SEPARATION = 10.0
+"""A named mistake must stand out of the tolerance by this factor in some case, or no submission could be told of it."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was tried. `detail` says what was found, and what was expected when it is not `ok`."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass
+class Report:
+    """What a verification found."""
+
+    stage: str
+    hash: str
+    checks: list[Check] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return all(check.ok for check in self.checks)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def verify(folder: Path, sandbox: Sandbox, *, watch: Callable[[Check], None] = lambda _: None) -> Report:
+    """Runs every check of one stage; `watch` sees each as it ends. Raises StageError when the folder cannot be read."""
+    stage = load_stage(folder)
+    report = Report(stage.name, stage.hash)
+    for check in _checks(stage, sandbox):
+        report.checks.append(check)
+        watch(check)
+    return report
+
+
+def _checks(stage: Stage, sandbox: Sandbox) -> Iterator[Check]:
+    yield from _mistakes(stage)
+    yield _solution(stage, sandbox)
+    yield _starter(stage, sandbox)
+    yield _expectations_have_files(stage)
+    for example in stage.examples():
+        yield _example(stage, sandbox, example)
+
+
+def _mistakes(stage: Stage) -> Iterator[Check]:
+    """Every named mistake must show in some case; one that shows as a contract violation is proven by its example."""
+    grader = Grader(stage)
+    for name, (case, shown) in separations(grader, new_seed(), stage.spec.cases).items():
+        if stage.mistake(name).violation is None:
+            detail = f"{shown:.3g} tolerances in case {case or '(none)'}; at least {SEPARATION:g} are needed"
+            yield Check(f"mistake {name}", shown >= SEPARATION, detail)
+
+
+def _solution(stage: Stage, sandbox: Sandbox) -> Check:
+    result = _grade(stage, sandbox, stage.folder / "solution" / stage.spec.file)
+    return Check("solution", result.verdict.passes, _told(result))
+
+
+def _starter(stage: Stage, sandbox: Sandbox) -> Check:
+    """A starter may be right (behind a gate it must be) but never be all that is asked for."""
+    result = _grade(stage, sandbox, stage.folder / "starter" / stage.spec.file)
+    if stage.spec.gate is None:
+        runs = result.verdict in (Verdict.WRONG_ANSWER, Verdict.CONTRACT_VIOLATION, Verdict.RUNTIME_ERROR)
+        return Check("starter", runs, f"{_told(result)}; it must load and not pass")
+    runs = result.verdict in (Verdict.CORRECT, Verdict.GATE_MISSED)
+    return Check("starter", runs, f"{_told(result)}; it must be right and too slow")
+
+
+def _expectations_have_files(stage: Stage) -> Check:
+    name = "submissions/expected.toml"
+    stated = set(tomllib.loads(stage.text(name))) if name in stage.files else set()
+    lost = sorted(short for short in stated if f"submissions/{short}" not in stage.files)
+    return Check("expected.toml", not lost, f"no such files: {lost}" if lost else f"{len(stated)} expectations")
+
+
+def _example(stage: Stage, sandbox: Sandbox, example: Example) -> Check:
+    name = example.path.relative_to(stage.folder).as_posix()
+    result = _grade(stage, sandbox, example.path)
+    expected = {example.verdict}
+    if example.verdict is Verdict.ACCEPTED and stage.spec.gate is not None and result.timing is None:
+        expected = {Verdict.CORRECT}
+    found_mistake = result.mistake.name if result.mistake else None
+    ok = (
+        result.verdict in expected
+        and example.reason in (None, result.reason)
+        and example.mistake in (None, found_mistake)
+        and (example.message is None or example.message in result.message)
+    )
+    wanted = ", ".join(f"{key} {value!r}" for key, value in _wanted(example))
+    return Check(name, ok, _told(result) if ok else f"{_told(result)}; expected {wanted}")
+
+
+def _wanted(example: Example) -> Iterator[tuple[str, str]]:
+    for key in ("verdict", "reason", "mistake", "message"):
+        value = getattr(example, key)
+        if value is not None:
+            yield key, str(value)
+
+
+def _grade(stage: Stage, sandbox: Sandbox, path: Path) -> Result:
+    return grade(stage, path.read_bytes(), sandbox=sandbox, seed=new_seed())
+
+
+def _told(result: Result) -> str:
+    mistake = f", mistake {result.mistake.name}" if result.mistake else ""
+    return f"{result.verdict} ({result.reason}{mistake}): {result.message[:300]}"
+
+
+def record(report: Report) -> None:
+    """Stores a verification: the stage version goes live, or says on the admin page why it does not."""
+    values = {"stage": report.stage, "hash": report.hash, "verified": report.ok, "report": report.as_json()}
+    statement = insert(StageVersion).values(values)
+    with transaction() as session:
+        session.execute(statement.on_conflict_do_update(index_elements=["stage", "hash"], set_=values))
+
+
+def unverified() -> list[Path]:
+    """Stage folders whose present version has not been verified on this database; unreadable ones are left out."""
+    stages, _ = load_stages(settings().graders_dir)
+    with transaction() as session:
+        return [
+            stage.folder for stage in stages.values() if session.get(StageVersion, (stage.name, stage.hash)) is None
+        ]
