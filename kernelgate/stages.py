@@ -70,7 +70,10 @@ class Seam(Strict):
 
 
 class Limits(Strict):
-    """What one submission may use: seconds of wall clock, MiB of memory and scratch, KiB of output and source."""
+    """What one submission may use: seconds of wall clock, MiB of memory and scratch, KiB of output and source.
+
+    On a GPU also: KiB of workspace it may allocate there, and KiB of `__device__` and `__constant__` variables.
+    """
 
     wall_s: float = Field(60.0, gt=0)
     case_s: float = Field(10.0, gt=0)
@@ -79,6 +82,8 @@ class Limits(Strict):
     output_kb: int = Field(64, gt=0)
     source_kb: int = Field(256, gt=0)
     processes: int = Field(64, gt=0)
+    workspace_kb: int = Field(0, ge=0)
+    static_kb: int = Field(64, ge=0)
 
 
 class Tolerance(Strict):

@@ -7,10 +7,11 @@ from functools import cache
 
 from kernelgate.settings import settings
 from kernelgate.stages import Backend, Stage
+from worker import gpu
 from worker.execute import run_cases
 from worker.job import Run
 
-RUNS: dict[Backend, Run] = {Backend.TORCH: run_cases}
+RUNS: dict[Backend, Run] = {Backend.TORCH: run_cases, Backend.GPU: gpu.run_cases}
 
 
 class NoBackendError(RuntimeError):
@@ -23,6 +24,8 @@ def missing() -> dict[Backend, str]:
     absent = {backend: "this release has no such backend" for backend in Backend if backend not in RUNS}
     if Backend.TORCH not in absent and (why := _cannot_import("torch")):
         absent[Backend.TORCH] = why
+    if Backend.GPU not in absent and (why := gpu.missing_gpu()):
+        absent[Backend.GPU] = why
     return absent
 
 

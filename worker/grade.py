@@ -76,6 +76,7 @@ def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
     judged.outcomes.append(outcome)
     judged.reports[run.case.name] = report
     judged.wrong = judged.wrong or wrong
+    job.right = judged.wrong is None
     job.phases.progress.case(len(judged.reports), len(job.stage.spec.cases), report)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, cast
@@ -18,6 +19,7 @@ from kernelgate.stages import Case, Stage, StageError
 from worker.arrays import Float64, RawTensor
 
 Arrays = dict[str, NDArray[Any]]
+_THREADS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="reference")
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Grader:
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self._module = _load(stage)
+        self._foreseen: dict[str, tuple[Arrays, Future[dict[str, Float64]]]] = {}
 
     def inputs(self, case: Case, seed: str) -> Arrays:
         """The case's inputs: the same for the same seed and case, whatever ran before."""
@@ -43,8 +46,18 @@ class Grader:
         made = self._module.inputs(case, np.random.default_rng(np.frombuffer(material, dtype=np.uint32)))
         return {name: np.ascontiguousarray(array) for name, array in made.items()}
 
+    def foresee(self, case: Case, inputs: Arrays) -> None:
+        """Starts computing the reference of a case on a thread, while a compiler or a GPU is waited for."""
+        self._foreseen[case.name] = (inputs, _THREADS.submit(self._compute, case, inputs, None))
+
     def reference(self, case: Case, inputs: Arrays, mistake: str | None = None) -> dict[str, Float64]:
         """float64 tensors in the order they are judged, of the truth or of a named mistake."""
+        known = self._foreseen.get(case.name)
+        if mistake is None and known is not None and known[0] is inputs:
+            return known[1].result()
+        return self._compute(case, inputs, mistake)
+
+    def _compute(self, case: Case, inputs: Arrays, mistake: str | None) -> dict[str, Float64]:
         with np.errstate(all="ignore"):
             tensors = cast(dict[str, Float64], self._module.reference(case, inputs, mistake))
         unknown = [name for name in tensors if name not in self.stage.spec.tensors]
@@ -53,6 +66,23 @@ class Grader:
                 f"stage {self.stage.name}: grader.py returns {unknown}; stage.toml [tensors] does not name them"
             )
         return tensors
+
+    def output_shapes(self, case: Case) -> dict[str, tuple[int, ...]]:
+        """CUDA stages: shapes of the float32 buffers that the seam writes, by its parameters' names."""
+        return cast(dict[str, tuple[int, ...]], self._module.outputs(case))
+
+    def finish(self, case: Case, inputs: Arrays, written: Arrays) -> Arrays:
+        """CUDA stages: the judged tensors from the buffers that the seam wrote."""
+        return cast(Arrays, self._module.finish(case, inputs, written))
+
+    def again(self, case: Case, inputs: Arrays, rng: np.random.Generator) -> Arrays:
+        """Stages with a gate: another input of the same kind as `inputs`, made cheaply, for one timed call."""
+        return cast(Arrays, self._module.again(case, inputs, rng))
+
+    def work(self, case: Case) -> float:
+        """Floating-point operations that a case takes at least; 0 where the stage does not say."""
+        count = getattr(self._module, "work", None)
+        return float(count(case)) if count else 0.0
 
     def tables(self, outcomes: Sequence[CaseOutcome]) -> tuple[Table, ...]:
         """The stage's exported tables over the cases that ran; none where grader.py has no `experiment`."""

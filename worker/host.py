@@ -10,9 +10,10 @@ from sqlalchemy.dialects.postgresql import insert
 
 from kernelgate.db import transaction
 from kernelgate.models import WorkerRow, now
-from kernelgate.protocol import CPU_QUEUE
+from kernelgate.protocol import CPU_QUEUE, gpu_queue
 from kernelgate.settings import settings
 from kernelgate.stages import Backend
+from worker import gpu
 from worker.backends import available, missing
 from worker.identity import host_name
 from worker.sandbox import Sandbox
@@ -28,7 +29,8 @@ def open_sandbox() -> Sandbox:
 def queues() -> tuple[str, ...]:
     """The queues this worker listens on."""
     stated = tuple(name.strip() for name in settings().worker_queues.split(",") if name.strip())
-    return stated or (CPU_QUEUE,)
+    found = gpu.model()
+    return stated or ((CPU_QUEUE, gpu_queue(found)) if found else (CPU_QUEUE,))
 
 
 def worker_name() -> str:
@@ -41,7 +43,7 @@ def report_worker(name: str, started: datetime, *, healthy: bool, health: dict[s
         "name": name,
         "queues": list(queues()),
         "backends": [*map(str, available())],
-        "gpu_model": None,
+        "gpu_model": gpu.model(),
         "healthy": healthy,
         "health": {**health, "missing": {str(backend): why for backend, why in missing().items()}},
         "started_at": started,

@@ -21,6 +21,7 @@ def never() -> bool:
 class Job:
     """What a backend needs to run a submission, and where it leaves what is no tensor.
 
+    right: whether every case judged so far is; a wrong submission is not measured.
     source: the submission's text. seed: hex, of all inputs. cancelled: asked often; true ends the grading.
     output, log: bounded text that the submission or a compiler printed. machine: facts for the result.
     """
@@ -37,6 +38,7 @@ class Job:
     machine: dict[str, str] = field(default_factory=dict)
     resources: tuple[KernelResources, ...] = ()
     timing: Timing | None = None
+    right: bool = True
 
 
 @dataclass(frozen=True)

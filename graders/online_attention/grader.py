@@ -48,7 +48,7 @@ OVERFLOW = float(np.log(np.finfo(np.float32).max))
 
 def inputs(case: Case, rng: np.random.Generator) -> Arrays:
     """`qkv` [tokens, 768], which the submission gets, and `hidden` [tokens, 512], which only the block's tail reads."""
-    tokens = int(case.params["tokens"])
+    tokens = int(str(case.params["tokens"]))
     hidden = rng.standard_normal((tokens, block.WIDTH)).astype(np.float32)
     qkv = block.slab(hidden)
     PLANTS[str(case.params["plant"])](qkv, rng)
@@ -57,7 +57,7 @@ def inputs(case: Case, rng: np.random.Generator) -> Arrays:
 
 def outputs(case: Case) -> dict[str, tuple[int, ...]]:
     """Shapes of the float32 buffers that the seam writes, by its parameters' names."""
-    return {"out": (int(case.params["tokens"]), HEADS * DIM)}
+    return {"out": (int(str(case.params["tokens"])), HEADS * DIM)}
 
 
 def finish(case: Case, inputs: Arrays, written: Arrays) -> Arrays:
@@ -66,6 +66,27 @@ def finish(case: Case, inputs: Arrays, written: Arrays) -> Arrays:
     attention = written["out"]
     with np.errstate(all="ignore"):
         return {"attention": attention, "block": block.tail(attention, inputs["hidden"]).astype(np.float32)}
+
+
+def again(case: Case, inputs: Arrays, rng: np.random.Generator) -> Arrays:
+    """Another slab of the same distribution for a timed call: tokens in a new order, dims with new signs.
+
+    Queries and keys share their signs, so scores are those of the reordered tokens; values get signs of their own.
+    """
+    del case
+    qkv = inputs["qkv"]
+    signs = np.empty(block.QKV_WIDTH, np.float32)
+    shared = rng.choice(np.array([-1, 1], np.float32), (KV_HEADS, DIM))
+    signs[: block.KEY] = np.repeat(shared, HEADS // KV_HEADS, axis=0).reshape(-1)
+    signs[block.KEY : block.VALUE] = shared.reshape(-1)
+    signs[block.VALUE :] = rng.choice(np.array([-1, 1], np.float32), block.QKV_WIDTH - block.VALUE)
+    return {"qkv": np.take(qkv, rng.permutation(len(qkv)), axis=0) * signs}
+
+
+def work(case: Case) -> float:
+    """Floating-point operations of causal attention: a multiply-add a dim for each score and again for each value."""
+    tokens = int(str(case.params["tokens"]))
+    return HEADS * tokens * (tokens + 1) / 2 * 2 * 2 * DIM
 
 
 def _directions(qkv: Float64, rng: np.random.Generator, query_share: float) -> Float64:

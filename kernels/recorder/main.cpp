@@ -1,0 +1,124 @@
+// recorder JOB: loads the submission's library once and runs its seam once per case, each in a process of its own, so that
+// nothing a case leaves behind (a `static bool ready`, a cached pointer) reaches the next case's tape.
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <sstream>
+
+#include "tape.h"
+
+namespace recorder {
+namespace {
+
+[[noreturn]] void unreadable(const std::string& line) {
+    std::fprintf(stderr, "recorder: job line not understood: %s\n", line.c_str());
+    std::exit(126);
+}
+
+void readKernel(std::istringstream& words) {
+    Kernel kernel;
+    std::string parameter;
+    words >> kernel.name >> kernel.registers >> kernel.static_shared >> kernel.local_bytes >> kernel.max_threads;
+    while (words >> parameter) {
+        int offset = 0, size = 0;
+        if (std::sscanf(parameter.c_str(), "%d:%d", &offset, &size) != 2) unreadable(parameter);
+        kernel.parameters.emplace_back(offset, size);
+    }
+    job.kernels[kernel.name] = kernel;
+}
+
+void readCase(std::istringstream& words) {
+    Case one;
+    std::string value;
+    words >> one.label;
+    while (words >> value) {
+        if (value == "stream") one.integers.push_back(reinterpret_cast<std::uint64_t>(givenStream()));
+        else if (value[0] == 'f') one.floats.push_back(std::strtof(value.c_str() + 1, nullptr));
+        else one.integers.push_back(std::strtoull(value.c_str(), nullptr, 10));
+    }
+    if (one.integers.size() > 6 || one.floats.size() > 8) unreadable(one.label);
+    job.cases.push_back(one);
+}
+
+void readJob(const char* path) {
+    std::ifstream file(path);
+    std::string text, key;
+    while (std::getline(file, text)) {
+        std::istringstream words(text);
+        words >> key;
+        if (key == "library") words >> job.library;
+        else if (key == "seam") words >> job.seam;
+        else if (key == "workspace") words >> job.workspace;
+        else if (key == "memory") words >> job.memory;
+        else if (key == "device") std::getline(words >> std::ws, job.device_name);
+        else if (key == "kernel") readKernel(words);
+        else if (key == "case") readCase(words);
+        else if (key == "attribute") {
+            int which = 0, value = 0;
+            words >> which >> value;
+            job.attributes[which] = value;
+        } else unreadable(text);
+    }
+}
+
+using Seam = void (*)(std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, float, float,
+                      float, float, float, float, float, float);
+
+// Integers and pointers travel in one set of registers and floats in another, so one call fits every seam of up to 6 + 8.
+[[noreturn]] void runCase(Seam seam, const Case& one) {
+    open(one.label + ".tape");
+    std::uint64_t i[6] = {};
+    float f[8] = {};
+    std::copy(one.integers.begin(), one.integers.end(), i);
+    std::copy(one.floats.begin(), one.floats.end(), f);
+    for (const Variable* variable : variables())
+        line("{\"op\":\"variable\",\"name\":" + quoted(variable->name) + ",\"bytes\":" + std::to_string(variable->size) +
+             ",\"address\":" + std::to_string(variable->address) + "}");
+    try {
+        seam(i[0], i[1], i[2], i[3], i[4], i[5], f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]);
+    } catch (const std::exception& error) {
+        failed("exception", error.what());
+    } catch (...) {
+        failed("exception", "not a std::exception");
+    }
+    const cudaError_t error = cudaPeekAtLastError();
+    if (error) line("{\"op\":\"last_error\",\"name\":" + quoted(cudaGetErrorName(error)) + "}");
+    line("{\"op\":\"end\"}");
+    close();
+    std::fflush(nullptr);
+    _exit(0);
+}
+
+}  // namespace
+}  // namespace recorder
+
+using namespace recorder;
+
+int main(int count, char** words) {
+    if (count != 2) unreadable("usage: recorder JOB");
+    readJob(words[1]);
+    open("load.tape");
+    void* library = dlopen(job.library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) failed("load", dlerror());
+    const Seam seam = reinterpret_cast<Seam>(dlsym(library, job.seam.c_str()));
+    if (!seam) failed("missing_function", job.seam);
+    line("{\"op\":\"end\"}");
+    close();
+    for (const Case& one : job.cases) {
+        std::fflush(nullptr);
+        const pid_t child = fork();
+        if (child == 0) runCase(seam, one);
+        int status = 0;
+        if (child < 0 || waitpid(child, &status, 0) != child) return 124;
+        std::ofstream ended("ended.txt", std::ios::app);
+        ended << one.label << (WIFSIGNALED(status) ? " signal " : " exit ")
+              << (WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)) << '\n';
+        if (status) return 1;
+    }
+    return 0;
+}

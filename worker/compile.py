@@ -1,0 +1,168 @@
+"""Compiles a CUDA submission in the sandbox: one nvcc run makes the host library that is recorded and the device code that
+is replayed.
+
+Flags are the stage's, never the submitter's. The library is linked against no CUDA runtime: the recorder stands in for it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+from kernelgate.protocol import KernelResources
+from kernelgate.verdicts import Phase, Verdict
+from worker.cubin import Cubin, MalformedCubinError, read_cubin
+from worker.execute import end_failure
+from worker.failures import Failure
+from worker.frames import printable
+from worker.job import Job
+from worker.native import cuda_root, host_compiler
+from worker.sandbox import End, Finished, Limits
+
+COMPILE_S = 120.0
+SCRATCH_MB = 256
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """library: the host side, an x86-64 or aarch64 shared object. device: the cubin. log: what ptxas said."""
+
+    library: bytes
+    device: bytes
+    cubin: Cubin
+    log: str
+
+
+def architecture(major: int, minor: int) -> str:
+    """The card's own target: with its architecture-specific instructions from Hopper on, e.g. "90a"."""
+    return f"{major}{minor}" + ("a" if major >= 9 else "")
+
+
+def compile_cuda(job: Job, target: str) -> Compiled:
+    """Compiles the job's source for `target`. Raises Failure with `compile_error`, or the limit that was hit."""
+    with job.phases.during(Phase.COMPILE):
+        stem = job.stage.spec.file.removesuffix(".cu")
+        finished = job.sandbox.run(
+            _command(stem, target),
+            limits=Limits(
+                wall_s=COMPILE_S,
+                cpu_s=2 * COMPILE_S,
+                memory_mb=8192,
+                scratch_mb=SCRATCH_MB,
+                output_kb=512,
+                processes=64,
+            ),
+            files={
+                f"{stem}.cu": job.source.encode(),
+                **{name: text.encode() for name, text in job.stage.provided.items()},
+            },
+            collect=[f"{stem}.so", f"{stem}.cubin"],
+            readable=[cuda_root()],
+            cancelled=job.cancelled,
+        )
+        job.log = _readable(finished)
+        return _compiled(job, finished, stem)
+
+
+def _command(stem: str, target: str) -> list[str]:
+    return [
+        str(cuda_root() / "bin" / "nvcc"),
+        "-std=c++17",
+        "-O3",
+        "-lineinfo",
+        f"-gencode=arch=compute_{target},code=sm_{target}",
+        "-Xptxas=-v",
+        "-Xcompiler=-fPIC",
+        "-shared",
+        "-cudart=none",
+        "--keep",
+        "-I.",
+        f"-ccbin={host_compiler()}",
+        "-o",
+        f"{stem}.so",
+        f"{stem}.cu",
+    ]
+
+
+def _compiled(job: Job, finished: Finished, stem: str) -> Compiled:
+    if finished.end is not End.EXITED:
+        raise _stopped(job, finished)
+    library, device = finished.files.get(f"{stem}.so"), finished.files.get(f"{stem}.cubin")
+    if finished.exit_code or library is None or device is None:
+        raise Failure(Verdict.COMPILE_ERROR, "nvcc_error", _first_error(job.log), log=job.log)
+    try:
+        cubin = read_cubin(device)
+    except MalformedCubinError as error:
+        raise Failure(Verdict.COMPILE_ERROR, "no_device_code", f"The device code is unusable: {error}.") from None
+    if not cubin.kernels:
+        raise Failure(
+            Verdict.COMPILE_ERROR, "no_kernel", f"{job.stage.spec.file} has no __global__ function that is used."
+        )
+    job.resources = _resources(cubin, job.log)
+    _check_static(job, cubin)
+    return Compiled(library, device, cubin, job.log)
+
+
+def _stopped(job: Job, finished: Finished) -> Failure:
+    if finished.end in (End.WALL, End.CPU):
+        return Failure(
+            Verdict.COMPILE_ERROR, "compile_time", f"nvcc was stopped after {COMPILE_S:g} s; compile less.", log=job.log
+        )
+    failure = end_failure(finished, None, job.stage.spec.limits)
+    return Failure(
+        Verdict.COMPILE_ERROR, f"compile_{failure.reason}", f"nvcc was stopped: {failure.message}", log=job.log
+    )
+
+
+def _check_static(job: Job, cubin: Cubin) -> None:
+    limit = job.stage.spec.limits.static_kb * 1024
+    if cubin.static_bytes > limit:
+        message = (
+            f"The __device__ and __constant__ variables take {cubin.static_bytes:,} bytes; the stage allows {limit:,} in "
+            f"all and {_allowed(job.stage.spec.limits.workspace_kb)}. Keep the row's state in registers and shared memory."
+        )
+        raise Failure(Verdict.CONTRACT_VIOLATION, "workspace", message)
+
+
+def _allowed(workspace_kb: int) -> str:
+    return f"a workspace of {workspace_kb} KiB" if workspace_kb else "no workspace"
+
+
+def _readable(finished: Finished) -> str:
+    text = (finished.stdout + finished.stderr).decode(errors="replace")
+    return printable(text, limit=32_000)
+
+
+def _first_error(log: str) -> str:
+    for line in log.splitlines():
+        if re.search(r"\berror\b|fatal|undefined reference", line):
+            return line[:1000]
+    return (log.strip().splitlines() or ["nvcc failed and said nothing"])[-1][:1000]
+
+
+def _resources(cubin: Cubin, log: str) -> tuple[KernelResources, ...]:
+    spills = dict(re.findall(r"entry function '([^']+)'.*?\n.*?\n.*?(\d+) bytes spill stores", log))
+    names = list(cubin.kernels)[:64]
+    return tuple(
+        KernelResources(
+            kernel=shown[:2000],
+            registers=cubin.kernels[name].registers,
+            spill_bytes=int(spills.get(name, 0)),
+            shared_bytes=cubin.kernels[name].shared_bytes,
+        )
+        for name, shown in zip(names, demangled(names), strict=True)
+    )
+
+
+def demangled(names: list[str]) -> list[str]:
+    """C++ names as written in the source, where c++filt is installed; as they are otherwise."""
+    program = shutil.which("c++filt")
+    if program is None or not names:
+        return names
+    done = subprocess.run(
+        [program, "-p"], input="\n".join(names), capture_output=True, text=True, timeout=10, check=False
+    )
+    shown = done.stdout.splitlines()
+    return [name.removeprefix("(anonymous namespace)::") for name in shown] if len(shown) == len(names) else names

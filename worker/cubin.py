@@ -1,0 +1,156 @@
+"""Reads what a cubin says of itself: kernels, their parameters and resources, and how much static memory it takes.
+
+A cubin is an ELF64 file. The compiler wrote it in the sandbox, so it is somebody else's bytes: every offset is checked, and a
+file that does not fit together raises MalformedCubinError. The sections and attributes that are read:
+`.nv.info.<kernel>` holds attributes of four bytes head (format, code, 16-bit value or size) and a body; code 0x17 describes a
+parameter (ordinal, offset, size), 0x05 gives the most threads a block may have, 0x2f in `.nv.info` the registers of each
+kernel and 0x12/0x11 its stack. `.nv.global*` and `.nv.constant3` are `__device__` and `__constant__` variables,
+`.nv.shared.<kernel>` is static shared memory.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+SIZED = 4
+PARAMETER, MAX_THREADS, REGISTERS, FRAME = 0x17, 0x05, 0x2F, 0x11
+RESERVED_SHARED = 1024
+"""From sm_90 on the first KiB of `.nv.shared.<kernel>` is the system's own."""
+
+
+class MalformedCubinError(ValueError):
+    """Bytes that are no cubin; the text says where."""
+
+
+@dataclass
+class Kernel:
+    """One entry function. Sizes in bytes; `parameters` are (offset, size) in the order of the signature."""
+
+    name: str
+    parameters: list[tuple[int, int]] = field(default_factory=list)
+    registers: int = 0
+    shared_bytes: int = 0
+    frame_bytes: int = 0
+    max_threads: int = 1024
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """kernels by mangled name; static_bytes: all `__device__` and `__constant__` variables together."""
+
+    kernels: dict[str, Kernel]
+    static_bytes: int
+
+
+@dataclass(frozen=True)
+class _Section:
+    name: str
+    kind: int
+    offset: int
+    size: int
+    link: int
+
+
+NOBITS = 8
+MAX_SECTIONS = 20_000
+
+
+def read_cubin(data: bytes) -> Cubin:
+    """Parses one cubin. Raises MalformedCubinError."""
+    try:
+        sections = list(_sections(data))
+        symbols = _symbols(data, sections)
+        kernels = {
+            section.name.removeprefix(".text."): Kernel(section.name.removeprefix(".text."))
+            for section in sections
+            if section.name.startswith(".text.")
+            and f".nv.info.{section.name.removeprefix('.text.')}" in _names(sections)
+        }
+        for section in sections:
+            _read_section(data, section, kernels, symbols)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise MalformedCubinError(f"not a cubin: {error}") from error
+    static = sum(s.size for s in sections if re.fullmatch(r"\.nv\.(global|global\.init|constant3)", s.name))
+    return Cubin(kernels, static)
+
+
+def _names(sections: list[_Section]) -> set[str]:
+    return {section.name for section in sections}
+
+
+def _sections(data: bytes) -> Iterator[_Section]:
+    if data[:5] != b"\x7fELF\x02":
+        raise MalformedCubinError("not a cubin: no ELF64 header")
+    (table,) = struct.unpack_from("<Q", data, 0x28)
+    width, count, names = struct.unpack_from("<HHH", data, 0x3A)
+    if width != 64 or count > MAX_SECTIONS:
+        raise MalformedCubinError(f"not a cubin: {count} sections of {width} bytes")
+    heads = [struct.unpack_from("<IIQQQQIIQQ", data, table + index * width) for index in range(count)]
+    text_at = heads[names][4]
+    for name, kind, _, _, offset, size, link, _, _, _ in heads:
+        yield _Section(_text(data, text_at + name), kind, offset, size, link)
+
+
+def _text(data: bytes, at: int) -> str:
+    end = data.index(b"\0", at, at + 8192) if b"\0" in data[at : at + 8192] else -1
+    if end < 0:
+        raise MalformedCubinError(f"not a cubin: a name at byte {at} does not end")
+    return data[at:end].decode("ascii")
+
+
+def _symbols(data: bytes, sections: list[_Section]) -> list[str]:
+    for section in sections:
+        if section.name == ".symtab":
+            strings = sections[section.link].offset
+            return [
+                _text(data, strings + struct.unpack_from("<I", data, section.offset + at)[0])
+                for at in range(0, section.size, 24)
+            ]
+    return []
+
+
+def _read_section(data: bytes, section: _Section, kernels: dict[str, Kernel], symbols: list[str]) -> None:
+    if section.name.startswith(".nv.shared."):
+        kernel = kernels.get(section.name.removeprefix(".nv.shared."))
+        if kernel:
+            kernel.shared_bytes = max(0, section.size - RESERVED_SHARED)
+    elif section.name == ".nv.info" and section.kind != NOBITS:
+        for code, body in _attributes(data, section):
+            if code in (REGISTERS, FRAME) and len(body) == 8:
+                which, value = struct.unpack("<II", body)
+                kernel = kernels.get(symbols[which])
+                if kernel and code == REGISTERS:
+                    kernel.registers = value
+                elif kernel:
+                    kernel.frame_bytes = value
+    elif section.name.startswith(".nv.info."):
+        kernel = kernels.get(section.name.removeprefix(".nv.info."))
+        if kernel:
+            _read_kernel(kernel, data, section)
+
+
+def _read_kernel(kernel: Kernel, data: bytes, section: _Section) -> None:
+    found: dict[int, tuple[int, int]] = {}
+    for code, body in _attributes(data, section):
+        if code == PARAMETER and len(body) == 12:
+            _, ordinal, offset, packed = struct.unpack("<IHHI", body)
+            found[ordinal] = (offset, packed >> 18)
+        elif code == MAX_THREADS and len(body) == 12:
+            x, y, z = struct.unpack("<III", body)
+            kernel.max_threads = max(1, min(1024, x * y * z))
+    kernel.parameters = [found[ordinal] for ordinal in sorted(found)]
+
+
+def _attributes(data: bytes, section: _Section) -> Iterator[tuple[int, bytes]]:
+    at, end = section.offset, section.offset + section.size
+    if end > len(data):
+        raise MalformedCubinError(f"not a cubin: section {section.name[:80]} ends at {end} of {len(data)} bytes")
+    while at + 4 <= end:
+        form, code, value = struct.unpack_from("<BBH", data, at)
+        at += 4
+        if form == SIZED:
+            yield code, data[at : at + value]
+            at += (value + 3) // 4 * 4

@@ -1,0 +1,291 @@
+"""The backend `gpu`: compile, record without a GPU, replay and measure in the bench, judge out here.
+
+A case runs twice, at other addresses and with its buffers against the other edge of their fence; both runs must agree bit for
+bit. Expected values are computed in this process, which has no CUDA context, and never reach the one that has.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernelgate.protocol import Timing
+from kernelgate.stages import Case
+from kernelgate.verdicts import Phase, Verdict
+from worker.arrays import RawTensor
+from worker.baseline import compiled_baseline
+from worker.compile import architecture, compile_cuda
+from worker.failures import Failure
+from worker.graders import Arrays
+from worker.job import CaseRun, Job
+from worker.measuring import Bench, BenchError, Spare, probe
+from worker.native import BuildError, recorder
+from worker.placement import Buffer, Edge, place
+from worker.record import Device, Take, record
+from worker.seam import Kind, parameters
+from worker.tape import Tape
+
+GRACE_S = 20.0
+"""What the bench may take beyond a kernel's own time: mapping, copies, instantiation."""
+MEASURE_S = 6.0
+DEVICE_NODES = ("/dev/nvidiactl", "/dev/dxg")
+spare = Spare()
+atexit.register(spare.close)
+
+
+@cache
+def missing_gpu() -> str | None:
+    """Why this host cannot grade on a GPU, or None."""
+    if not any(Path(node).exists() for node in DEVICE_NODES):
+        return f"no NVIDIA GPU: none of {', '.join(DEVICE_NODES)} is here"
+    found = probe()
+    if isinstance(found, str):
+        return found
+    try:
+        recorder()
+    except BuildError as error:
+        return str(error)
+    return None
+
+
+def model() -> str | None:
+    """The name of this host's GPU, e.g. "NVIDIA H200", or None where it has none to grade on."""
+    found = probe() if missing_gpu() is None else ""
+    return str(found["name"]) if isinstance(found, dict) else None
+
+
+def run_cases(job: Job) -> Iterator[CaseRun]:
+    """Yields each case as it has run, in the stage's order, and then measures, if the stage has a gate."""
+    bench = spare.take()
+    try:
+        facts = bench.facts()
+        yield from _Grading(job, bench, facts).run()
+    finally:
+        printed = bench.printed()
+        job.output = "\n".join(text for text in (job.output, printed) if text)
+        bench.close()
+        spare.renew()
+
+
+class _Grading:
+    """One submission on one bench."""
+
+    def __init__(self, job: Job, bench: Bench, facts: dict[str, Any]) -> None:
+        self.job = job
+        self.bench = bench
+        self.facts = facts
+        self.limits = job.stage.spec.limits
+        self.seam = parameters(job.stage.spec.seam.signature)
+        self.made: dict[str, Arrays] = {}
+        job.machine = {
+            "gpu": str(facts["name"]),
+            "driver": f"CUDA {facts['driver'] // 1000}.{facts['driver'] % 1000 // 10}",
+        }
+
+    def run(self) -> Iterator[CaseRun]:
+        job = self.job
+        target = architecture(*self.facts["capability"])
+        cases = job.stage.spec.cases
+        for case in sorted(cases, key=lambda case: -self._inputs(case)[self.seam[0].name].size):
+            job.grader.foresee(case, self._inputs(case))
+        compiled = compile_cuda(job, target)
+        takes = [Take(case, edge, self._place(case, edge)) for case in cases for edge in Edge]
+        measured = [case for case in cases if case.params.get("measured") is True] if job.stage.spec.gate else []
+        bouts = {case.name: Take(_renamed(case), Edge.END, self._place(case, Edge.END)) for case in measured}
+        tapes = record(job, compiled, self._device(), [*takes, *bouts.values()])
+        with job.phases.during(Phase.LOAD):
+            self._module("user", compiled.device)
+        with job.phases.during(Phase.CASES):
+            for case in cases:
+                yield self._case(case, [take for take in takes if take.case.name == case.name], tapes)
+        for case in measured:
+            with job.phases.during(Phase.MEASURE):
+                self._measure(case, bouts[case.name], tapes[bouts[case.name].label], target)
+
+    def _device(self) -> Device:
+        attributes = {int(which): int(value) for which, value in self.facts["attributes"].items()}
+        return Device(str(self.facts["name"]), int(self.facts["memory"]), attributes)
+
+    def _sizes(self, case: Case) -> dict[str, int]:
+        inputs, shapes = self._inputs(case), self.job.grader.output_shapes(case)
+        pointers = [part for part in self.seam if part.kind in (Kind.INPUT, Kind.OUTPUT)]
+        return {
+            part.name: inputs[part.name].nbytes if part.kind is Kind.INPUT else 4 * int(np.prod(shapes[part.name]))
+            for part in pointers
+        }
+
+    def _inputs(self, case: Case) -> Arrays:
+        if case.name not in self.made:
+            self.made[case.name] = self.job.grader.inputs(case, self.job.seed)
+        return self.made[case.name]
+
+    def _outputs(self) -> frozenset[str]:
+        return frozenset(part.name for part in self.seam if part.kind is Kind.OUTPUT)
+
+    def _place(self, case: Case, edge: Edge) -> dict[str, Buffer]:
+        return place(self._sizes(case), self._outputs(), edge)
+
+    def _module(self, which: str, image: bytes) -> None:
+        self.bench.send({"kind": "module", "which": which}, image)
+        self._answer("loaded", GRACE_S, None)
+
+    def _case(self, case: Case, takes: list[Take], tapes: dict[str, Tape]) -> CaseRun:
+        inputs = self._inputs(case)
+        runs = [self._replay(take, tapes[take.label], inputs) for take in takes]
+        (first, ms), (second, _) = runs
+        self._check_repeats(case, first, second)
+        judged = self.job.grader.finish(case, inputs, first)
+        raw = {name: RawTensor("float32", values.shape, values.tobytes()) for name, values in judged.items()}
+        return CaseRun(case, inputs, raw, ms)
+
+    def _replay(self, take: Take, tape: Tape, inputs: Arrays) -> tuple[Arrays, float]:
+        given = b"".join(inputs[b.name].tobytes() for b in take.buffers.values() if not b.written)
+        order = {
+            "kind": "case",
+            "buffers": {name: asdict(buffer) for name, buffer in take.buffers.items()},
+            "tape": len(tape.raw),
+            "within_s": self.limits.case_s,
+        }
+        self.bench.send(order, tape.raw + given)
+        answer, payload = self._answer("result", self.limits.case_s + GRACE_S, take.case)
+        self._check_memory(take.case, answer)
+        outputs: Arrays = {}
+        at = 0
+        for name, shape in self.job.grader.output_shapes(take.case).items():
+            size = 4 * int(np.prod(shape))
+            outputs[name] = np.frombuffer(payload[at : at + size], np.float32).reshape(shape)
+            at += size
+        return outputs, float(answer["ms"])
+
+    def _check_memory(self, case: Case, answer: dict[str, Any]) -> None:
+        if answer["changed"]:
+            message = f"Case {case.name}: the input {answer['changed'][0]!r} was changed; it is read-only."
+            raise Failure(Verdict.CONTRACT_VIOLATION, "inputs_changed", message, case=case.name)
+        if answer["strayed"]:
+            message = f"Case {case.name}: something was written beside the buffer {answer['strayed'][0]!r}."
+            raise Failure(Verdict.RUNTIME_ERROR, "out_of_bounds", message, case=case.name)
+
+    def _check_repeats(self, case: Case, first: Arrays, second: Arrays) -> None:
+        for name, values in first.items():
+            differ = values.view(np.uint32) != second[name].view(np.uint32)
+            both_nan = np.isnan(values) & np.isnan(second[name])
+            differ &= ~both_nan
+            if differ.any():
+                at = tuple(int(i) for i in np.argwhere(differ)[0])
+                message = (
+                    f"Case {case.name}: two runs on one input differ in {int(differ.sum())} of {differ.size} values of "
+                    f"{name}, first at {list(at)}: {values[at]:.9g} and {second[name][at]:.9g}. Look for a race, an "
+                    "uninitialised read, or an answer kept from an earlier call."
+                )
+                raise Failure(Verdict.WRONG_ANSWER, "not_repeatable", message, case=case.name)
+
+    def _measure(self, case: Case, take: Take, tape: Tape, target: str) -> None:
+        if not self.job.right:
+            return
+        inputs = self._inputs(case)
+        user = {name: b for name, b in take.buffers.items() if b.written}
+        given = {name: b for name, b in take.buffers.items() if not b.written}
+        baseline = place({name: b.size for name, b in user.items()}, self._outputs(), Edge.END)
+        compiled = compiled_baseline(self.job.stage, target)
+        other = replace(self.job, source=self.job.stage.text("baseline.cu"))
+        base_take = Take(case, Edge.START, {**given, **baseline})
+        base_tape = record(other, compiled, self._device(), [base_take])[base_take.label]
+        self._module("baseline", compiled.device)
+        order = {
+            "kind": "measure",
+            "stage": str(self.job.stage.folder),
+            "case": case.name,
+            "tapes": [len(tape.raw), len(base_tape.raw)],
+            "inputs": {name: asdict(b) for name, b in given.items()},
+            "user": {name: asdict(b) for name, b in user.items()},
+            "baseline": {name: asdict(b) for name, b in baseline.items()},
+            "shapes": {name: list(inputs[name].shape) for name in given},
+            "gate": self.job.stage.spec.gate.speedup if self.job.stage.spec.gate else None,
+            "within_s": self.limits.case_s,
+            "measure_s": MEASURE_S,
+        }
+        self.bench.send(order, tape.raw + base_tape.raw + b"".join(inputs[name].tobytes() for name in given))
+        answer, _ = self._answer("measured", self.limits.wall_s, case)
+        self._timing(answer)
+
+    def _timing(self, answer: dict[str, Any]) -> None:
+        gate = self.job.stage.spec.gate
+        self.job.timing = Timing(
+            baseline_ms=float(np.median(answer["baseline"])),
+            user_ms=float(np.median(answer["user"])),
+            speedup=answer["speedup"],
+            speedup_low=answer["low"],
+            speedup_high=answer["high"],
+            gate=gate.speedup if gate else None,
+            baseline_samples_ms=tuple(answer["baseline"]),
+            user_samples_ms=tuple(answer["user"]),
+            facts=answer["facts"],
+        )
+
+    def _answer(self, wanted: str, within_s: float, case: Case | None) -> tuple[dict[str, Any], bytes]:
+        """The next answer of the kind that is wanted. Raises Failure for what the device code did, BenchError for us."""
+        while True:
+            answer, payload = self.bench.receive(within_s, self.job.cancelled)
+            if answer["kind"] == wanted:
+                return answer, payload
+            if answer["kind"] != "progress":
+                raise self._ended(answer, case)
+            low, high = answer["low"], answer["high"]
+            self.job.phases.progress.measured(answer["pairs"], answer["speedup"], low, high)
+
+    def _ended(self, answer: dict[str, Any], case: Case | None) -> Exception:
+        name = case.name if case else None
+        where = f"Case {name}: " if name else ""
+        what = str(answer.get("what", ""))
+        match answer["kind"]:
+            case "time_limit":
+                message = f"{where}the kernels were stopped after {self.limits.case_s:g} s."
+                return Failure(Verdict.TIME_LIMIT, "time_limit", message, case=name)
+            case "fault":
+                return _fault(answer["name"], what, where, name)
+            case "refused":
+                return Failure(Verdict.RUNTIME_ERROR, "launch_refused", f"{where}{what}.", case=name)
+            case "wrong_when_timed":
+                message = f"{where}right when it was judged, wrong when it was timed on new input: {what}."
+                return Failure(Verdict.WRONG_ANSWER, "wrong_when_timed", message, case=name)
+            case _:
+                return BenchError(f"{answer['kind']}: {what}")
+
+
+FAULTS = {
+    "CUDA_ERROR_ILLEGAL_ADDRESS": ("illegal_address", "a kernel touched memory outside the buffers it was given"),
+    "CUDA_ERROR_MISALIGNED_ADDRESS": ("misaligned_address", "a kernel used an address that its type cannot have"),
+    "CUDA_ERROR_LAUNCH_FAILED": ("kernel_failed", "a kernel failed on the device"),
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": ("illegal_instruction", "a kernel ran an illegal instruction or a trap"),
+    "CUDA_ERROR_ASSERT": ("assertion", "an assert in a kernel did not hold"),
+    "CUDA_ERROR_HARDWARE_STACK_ERROR": ("stack_overflow", "a kernel's stack overflowed"),
+    "CUDA_ERROR_INVALID_ADDRESS_SPACE": ("illegal_address", "a kernel used an address of the wrong memory space"),
+    "CUDA_ERROR_INVALID_PC": ("illegal_instruction", "a kernel jumped to no code"),
+    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": ("launch_refused", "a launch asked for more than the card has"),
+    "CUDA_ERROR_INVALID_VALUE": ("launch_refused", "the driver refused a launch"),
+    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": (
+        "launch_refused",
+        "a cooperative launch does not fit on the card at once",
+    ),
+    "CUDA_ERROR_INVALID_CLUSTER_SIZE": ("launch_refused", "a cluster size is not possible"),
+    "CUDA_ERROR_INVALID_IMAGE": ("launch_refused", "the device code does not load"),
+    "CUDA_ERROR_OUT_OF_MEMORY": ("out_of_memory", "the device ran out of memory"),
+}
+
+
+def _fault(name: str, what: str, where: str, case: str | None) -> Exception:
+    if name not in FAULTS:
+        return BenchError(f"{what}")
+    reason, meaning = FAULTS[name]
+    return Failure(Verdict.RUNTIME_ERROR, reason, f"{where}{meaning} ({name}).", case=case)
+
+
+def _renamed(case: Case) -> Case:
+    """The same case under another label: the timed call is recorded apart from the judged ones."""
+    return case.model_copy(update={"name": f"{case.name}_timed"[:63]})

@@ -1,0 +1,50 @@
+"""Where the buffers of a case lie in device memory: addresses drawn before the seam is recorded, so that its pointer
+arguments replay verbatim.
+
+Memory is mapped in pages of 2 MiB with nothing mapped on either side. A case runs twice: once with every buffer's end at the
+end of its mapping (`END`: one value read or written past it faults) and once with its start at the start (`START`: one before
+it does). Addresses are random and not used again, so an answer remembered under a pointer is never asked for again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from enum import StrEnum
+
+PAGE = 2 << 20
+LOWEST, HIGHEST = 0x6000_0000_0000, 0x6FFF_0000_0000
+"""Free of both the host process's own mappings and what the driver takes."""
+STRIDE = 1 << 32
+"""What is reserved around a buffer. The driver gives a wanted address only to large reservations at such multiples."""
+
+
+class Edge(StrEnum):
+    """The side of a buffer that touches unmapped memory."""
+
+    END = "end"
+    START = "start"
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """One buffer: the seam's name of it, its device address, its bytes, and the mapping that holds it."""
+
+    name: str
+    address: int
+    size: int
+    mapping: int
+    mapped: int
+    written: bool
+
+
+def place(sizes: dict[str, int], written: frozenset[str], edge: Edge) -> dict[str, Buffer]:
+    """Random places for buffers of `sizes` bytes, each in a 4 GiB neighbourhood of its own."""
+    slots = secrets.SystemRandom().sample(range(LOWEST // STRIDE, HIGHEST // STRIDE), len(sizes))
+    placed = {}
+    for (name, size), slot in zip(sizes.items(), slots, strict=True):
+        mapped = max(1, -(-size // PAGE)) * PAGE
+        mapping = slot * STRIDE + secrets.randbelow(STRIDE // PAGE // 2) * PAGE + PAGE
+        address = mapping + mapped - size if edge is Edge.END else mapping
+        placed[name] = Buffer(name, address, size, mapping, mapped, name in written)
+    return placed

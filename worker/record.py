@@ -1,0 +1,202 @@
+"""Runs a submission's host code in the sandbox, without a GPU, and reads the tapes it leaves.
+
+Nothing that the sandboxed process says of itself is believed: a tape that is not there or has no end is the submission's
+doing, whatever the exit status was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kernelgate.stages import Case, Stage
+from kernelgate.verdicts import Phase, Verdict
+from worker.compile import Compiled, demangled
+from worker.execute import end_failure, sandbox_limits
+from worker.failures import Failure
+from worker.frames import printable
+from worker.job import Job
+from worker.native import recorder
+from worker.placement import Buffer, Edge
+from worker.sandbox import End, Finished
+from worker.seam import Kind, Parameter, parameters
+from worker.tape import MalformedTapeError, Tape, UnjoinedError, Violation, read_tape
+
+
+@dataclass(frozen=True)
+class Device:
+    """The GPU that recorded code is told of: its name, memory in bytes, and CUDA's device attributes by number."""
+
+    name: str
+    memory: int
+    attributes: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Take:
+    """One recording to be made: a case with its buffers in one of two places."""
+
+    case: Case
+    edge: Edge
+    buffers: Mapping[str, Buffer]
+
+    @property
+    def label(self) -> str:
+        return f"{self.case.name}-{self.edge}"
+
+
+def record(job: Job, compiled: Compiled, device: Device, takes: list[Take]) -> dict[str, Tape]:
+    """Records every take; tapes by label. Raises Failure for what the submission's host code did."""
+    with job.phases.during(Phase.RECORD):
+        _check_imports(compiled.library)
+        program = recorder()
+        limits = job.stage.spec.limits
+        finished = job.sandbox.run(
+            [str(program), "job.txt"],
+            limits=replace(sandbox_limits(limits), wall_s=limits.case_s, cpu_s=2 * limits.case_s),
+            files={"seam.so": compiled.library, "job.txt": _order(job.stage, compiled, device, takes).encode()},
+            collect=["load.tape", "ended.txt", *(f"{take.label}.tape" for take in takes)],
+            readable=[program.parent],
+            cancelled=job.cancelled,
+        )
+        job.output = printable((finished.stdout + finished.stderr).decode(errors="replace"), limit=16_000)
+        _check_loaded(job, finished)
+        return {take.label: _tape(job, finished, take) for take in takes}
+
+
+def _order(stage: Stage, compiled: Compiled, device: Device, takes: list[Take]) -> str:
+    lines = ["library ./seam.so", f"seam {stage.spec.seam.name}", f"workspace {stage.spec.limits.workspace_kb * 1024}"]
+    lines += [f"device {device.name}", f"memory {device.memory}"]
+    lines += [f"attribute {which} {value}" for which, value in device.attributes.items()]
+    for kernel in compiled.cubin.kernels.values():
+        sizes = " ".join(f"{offset}:{size}" for offset, size in kernel.parameters)
+        numbers = f"{kernel.registers} {kernel.shared_bytes} {kernel.frame_bytes} {kernel.max_threads}"
+        lines.append(f"kernel {kernel.name} {numbers} {sizes}")
+    seam = parameters(stage.spec.seam.signature)
+    lines += [f"case {take.label} " + " ".join(_argument(part, take) for part in seam) for take in takes]
+    return "\n".join(lines) + "\n"
+
+
+def _argument(part: Parameter, take: Take) -> str:
+    match part.kind:
+        case Kind.INPUT | Kind.OUTPUT:
+            return str(take.buffers[part.name].address)
+        case Kind.STREAM:
+            return "stream"
+        case Kind.INT:
+            return str(take.case.params[part.name])
+        case Kind.FLOAT:
+            return f"f{take.case.params[part.name]}"
+
+
+_LOADERS = ("dlopen", "dlmopen", "dlsym", "dlvsym")
+
+
+def _check_imports(library: bytes) -> None:
+    """Refuses host code that loads libraries itself: what it would call could not be recorded."""
+    for name in _LOADERS:
+        if f"\0{name}\0".encode() in library:
+            raise Failure(
+                Verdict.CONTRACT_VIOLATION,
+                "forbidden_call",
+                f"The submission calls {name}; launch kernels through the CUDA runtime, which is recorded.",
+            )
+
+
+def _check_loaded(job: Job, finished: Finished) -> None:
+    data = finished.files.get("load.tape")
+    if data is None:
+        raise end_failure(finished, None, job.stage.spec.limits)
+    tape = _read(data, {}, None)
+    if tape.failure is None:
+        return
+    kind, what = tape.failure
+    if kind == "missing_function":
+        signature = job.stage.spec.seam.signature
+        raise Failure(Verdict.CONTRACT_VIOLATION, "missing_function", f"There is no function `{signature}`.")
+    symbol = what.rpartition("undefined symbol: ")[2].split(" ")[0].split(",")[0]
+    if symbol != what:
+        raise Failure(
+            Verdict.CONTRACT_VIOLATION,
+            "forbidden_call",
+            f"The submission uses {demangled([symbol])[0]}, which cannot be recorded; docs/tape.md lists what can.",
+        )
+    raise Failure(Verdict.RUNTIME_ERROR, "not_loadable", f"The library does not load: {what}.")
+
+
+def _tape(job: Job, finished: Finished, take: Take) -> Tape:
+    data = finished.files.get(f"{take.label}.tape")
+    if data is None:
+        raise _no_tape(job, finished, take)
+    tape = _read(data, take.buffers, take.case.name)
+    if tape.violation is not None:
+        raise _violated(job, tape.violation, take.case.name)
+    if tape.failure is not None:
+        what = f"Case {take.case.name}: the seam threw an exception: {tape.failure[1]}."
+        raise Failure(Verdict.RUNTIME_ERROR, "exception", what, case=take.case.name)
+    if tape.last_error and not tape.launches:
+        what = f"Case {take.case.name}: no kernel was launched; the last CUDA error is {tape.last_error}."
+        raise Failure(Verdict.RUNTIME_ERROR, "launch_refused", what, case=take.case.name)
+    return tape
+
+
+def _read(data: bytes, buffers: Mapping[str, Buffer], case: str | None) -> Tape:
+    where = f"Case {case}: " if case else ""
+    try:
+        return read_tape(data, buffers)
+    except UnjoinedError as error:
+        message = f"{where}{error} is never waited for: record an event there and let the given stream wait for it."
+        raise Failure(Verdict.CONTRACT_VIOLATION, "stream_not_joined", message, case=case) from None
+    except MalformedTapeError as error:
+        message = f"{where}the recording is damaged ({error}); the submission wrote where it should not."
+        raise Failure(Verdict.CONTRACT_VIOLATION, "tape_damaged", message, case=case) from None
+
+
+def _no_tape(job: Job, finished: Finished, take: Take) -> Failure:
+    """A case without a tape: stopped by a limit, ended by a signal, or gone without a word."""
+    name = take.case.name
+    if finished.end is not End.EXITED:
+        return end_failure(finished, name, job.stage.spec.limits)
+    ended = finished.files.get("ended.txt", b"").decode(errors="replace")
+    for line in ended.splitlines():
+        words = line.split()
+        if len(words) == 3 and words[0] == take.label and words[1] == "signal":
+            what = (
+                f"Case {name}: the host code was ended by signal {words[2][:4]}; device pointers cannot be read there."
+            )
+            return Failure(Verdict.RUNTIME_ERROR, "crashed", what, case=name)
+    what = f"Case {name}: the host code ended the process; return from {job.stage.spec.seam.name} instead."
+    return Failure(Verdict.RUNTIME_ERROR, "ended_early", what, case=name)
+
+
+def _violated(job: Job, violation: Violation, case: str) -> Failure:
+    call = f"{violation.call}{_line_of(job.source, violation.call)}"
+    if violation.reason == "workspace":
+        limit = job.stage.spec.limits.workspace_kb
+        allowed = f"a workspace of {limit} KiB" if limit else "no workspace"
+        asked = f"{violation.size:,} bytes{_square(violation.size)}"
+        message = f"Case {case}: the stage allows {allowed}; {call} asked for {asked}."
+        return Failure(Verdict.CONTRACT_VIOLATION, "workspace", message, case=case)
+    known = {
+        "managed_memory",
+        "unrecordable_call",
+        "driver_call",
+        "upload_too_large",
+        "unknown_stream",
+        "too_many_calls",
+    }
+    reason = violation.reason if violation.reason in known else "forbidden_call"
+    detail = f" ({printable(violation.detail, limit=200)})" if violation.detail else ""
+    message = f"Case {case}: {printable(call, limit=200)}{detail} is not allowed here; docs/tape.md lists what is."
+    return Failure(Verdict.CONTRACT_VIOLATION, reason, message, case=case)
+
+
+def _line_of(source: str, call: str) -> str:
+    """' (line 12)' where the source has the call on exactly one line."""
+    lines = [number for number, line in enumerate(source.splitlines(), 1) if f"{call}(" in line or f"{call}<" in line]
+    return f" (line {lines[0]})" if len(lines) == 1 else ""
+
+
+def _square(size: int) -> str:
+    side = round((size / 4) ** 0.5)
+    return f", the size of a {side} × {side} float matrix" if side > 1 and side * side * 4 == size else ""
