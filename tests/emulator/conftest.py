@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from kernelgate.settings import settings
+from kernelgate.settings import ROOT, settings
 from kernelgate.stages import Limits
 from worker.emulate.build import Programs, Seam, build
 from worker.emulate.run import Call, Ran, run
@@ -30,6 +31,7 @@ def compiler() -> Toolchain:
     why = missing()
     if why:
         pytest.skip(why)
+    os.environ.setdefault("KERNELGATE_EMULATOR_CACHE", str(ROOT / ".cache" / "emulator"))
     return toolchain()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -85,7 +86,8 @@ def run(
         "EMULATOR_SEED": str(seed),
         "EMULATOR_WATCHDOG_MS": str(int(limits.case_s * 1000)),
     }
-    argv = ["/usr/bin/env", *(f"{name}={value}" for name, value in settings.items()), "./submission"]
+    exported = " ".join(f"{name}={shlex.quote(value)}" for name, value in settings.items())
+    argv = ["/bin/sh", "-c", f"chmod u+x submission && {exported} exec ./submission"]
     start = time.perf_counter()
     finished = sandbox.run(
         argv,
@@ -120,7 +122,7 @@ def _sandbox_limits(limits: StageLimits, build: Pass, call: Call) -> Limits:
 def _lines(sandbox: Sandbox, seam: Seam, executable: bytes, finding: Finding) -> dict[str, int]:
     def addr2line(asked: list[str]) -> str:
         done = sandbox.run(
-            ["addr2line", "-i", "-a", "-e", "submission", *asked], limits=ADDR2LINE_LIMITS, files={"submission": executable}
+            ["/usr/bin/addr2line", "-i", "-a", "-e", "submission", *asked], limits=ADDR2LINE_LIMITS, files={"submission": executable}
         )
         return done.stdout.decode(errors="replace")
 

@@ -47,6 +47,12 @@ COMMON = ("-std=c++17", "-O2", "-g1", "-w", "-fno-pie", "-ffp-contract=fast", "-
 VECTOR_FEATURES = {"avx2": "-mavx2", "fma": "-mfma", "f16c": "-mf16c"}
 
 
+def cache_folder() -> Path:
+    """Where prebuilt runtimes lie: `$KERNELGATE_EMULATOR_CACHE` (the tests share one), else in the data folder."""
+    stated = os.environ.get("KERNELGATE_EMULATOR_CACHE")
+    return Path(stated) if stated else settings().data_dir / "emulator"
+
+
 def emulator_folder() -> Path:
     return settings().kernels_dir / "emulator"
 
@@ -131,7 +137,7 @@ class Toolchain:
         for path in sorted(emulator_folder().rglob("*")):
             if path.is_file() and path.suffix in ("", ".h", ".cpp", ".S"):
                 digest.update(path.name.encode() + path.read_bytes())
-        return settings().data_dir / "emulator" / digest.hexdigest()[:16]
+        return cache_folder() / digest.hexdigest()[:16]
 
     def flags(self, build: Pass) -> tuple[str, ...]:
         """Compiler flags of a pass, for submissions and their precompiled header alike (they have to agree)."""

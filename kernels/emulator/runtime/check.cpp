@@ -166,9 +166,25 @@ void settle_pending() {
   race(pending.earlier, true, false, pending.address, pending.size, Access::Write, pending.pc);
 }
 
+// A read of what nothing has written. Kept until the phase ends: if another thread writes there meanwhile, it is a race.
+static struct Unwritten {
+  bool armed;
+  const Block* block;
+  Site site;
+  std::string text;
+} unwritten;
+
+void check_phase(Block& block) {
+  settle_pending();
+  if (unwritten.armed && unwritten.block == &block) found("uninitialised", unwritten.site, unwritten.text);
+  uint32_t fences = 0;  // a barrier makes every thread's fences every other thread's
+  for (const Fibre& fibre : block.fibres) fences = std::max(fences, fibre.published_fence);
+  for (Fibre& fibre : block.fibres) fibre.published_fence = fences;
+}
+
 static void visit(Cell& cell, Fibre& me, Block& block, const char* address, unsigned size, unsigned whole, Access access, const void* pc) {
-  if (access != Access::Write && !(cell.flags & kWritten))
-    found("uninitialised", here(pc, 0), format("a %s of %u bytes that nothing has written yet, at ", word(access), whole) + describe(address, whole));
+  if (access != Access::Write && !(cell.flags & kWritten) && !unwritten.armed)
+    unwritten = {true, &block, here(pc, 0), format("a %s of %u bytes that nothing has written yet, at ", word(access), whole) + describe(address, whole)};
   const bool atomic = access == Access::Atomic || access == Access::Load;
   const bool both_atomic = atomic && (cell.flags & kAtomicWrite);
   if ((cell.flags & kWritten) && cell.write.launch && !both_atomic && !ordered(cell.write, me, block)) {

@@ -16,17 +16,18 @@ void check_access(const void* address, unsigned size, Access access, const void*
 void check_launch();
 void check_block(Block& block);
 void check_shared(Block& block, const void* address, size_t size);
+void check_phase(Block& block);  // a barrier opens, or the block ends
 void check_fence();
 void check_release(const void* object);
 void check_acquire(const void* object);
 void mark_written(const void* address, size_t size, bool written);
-void forget(const void* address, size_t size);
 void settle_pending();
 #else
 inline void check_access(const void*, unsigned, Access, const void*) {}
 inline void check_launch() {}
 inline void check_block(Block&) {}
 inline void check_shared(Block&, const void*, size_t) {}
+inline void check_phase(Block&) {}
 inline void check_fence() {}
 inline void check_release(const void*) {}
 inline void check_acquire(const void*) {}

@@ -200,6 +200,7 @@ static void open_barrier(Block& block) {
   for (Fibre& fibre : block.fibres)
     if (fibre.state == State::AtBarrier)
       fibre.answer = fibre.barrier_kind == Barrier::Count ? count : fibre.barrier_kind == Barrier::And ? all : any;
+  check_phase(block);
   block.arrived = 0;
   block.idle_rounds = 0;
   ++block.phase;
@@ -393,6 +394,7 @@ static void leave_kernel(Block& block, Fibre& fibre) {
   Warp& warp = block.warps[fibre.warp];
   warp.live &= ~(1u << fibre.lane);
   if (block.live && block.arrived == block.live) open_barrier(block);
+  if (!block.live) check_phase(block);
   for (unsigned rest = warp.arrived; rest; rest &= rest - 1) {  // an operation may have waited for this lane alone
     Fibre& waiting = block.fibres[fibre.warp * 32u + __builtin_ctz(rest)];
     if (!(waiting.mask >> fibre.lane & 1)) continue;
