@@ -57,7 +57,10 @@ def grade(
         for run in RUNS[backend](job):
             _judge(job, run, judged)
     except Failure as failure:
-        return _failed(job, backend, judged, failure)
+        _note_failure(job, judged, failure)
+        if judged.wrong is None:
+            return _failed(job, backend, judged, failure)
+        # An earlier case was wrong: the earliest evidence decides, and it teaches more than where that led to.
     with phases.during(Phase.JUDGE):
         mistake = judge.name_mistake(grader, judged.outcomes, judged.wrong) if judged.wrong else None
         tables = grader.tables(judged.outcomes)
@@ -107,13 +110,16 @@ def _first_wrong(wrong: WrongTensor, mistake: NamedMistake | None) -> str:
     return f"{message} {mistake.title}." if mistake else message
 
 
-def _failed(job: Job, backend: Backend, judged: Judged, failure: Failure) -> Result:
+def _note_failure(job: Job, judged: Judged, failure: Failure) -> None:
+    job.log = failure.log or job.log
     case = next((case for case in job.stage.spec.cases if case.name == failure.case), None)
     if case is not None:
         report = CaseReport(name=case.name, title=case.title, group=case.group, state="failed")
         judged.reports[case.name] = report
         job.phases.progress.case(len(judged.reports), len(job.stage.spec.cases), report)
-    job.log = failure.log or job.log
+
+
+def _failed(job: Job, backend: Backend, judged: Judged, failure: Failure) -> Result:
     result = _result(job, backend, judged, failure.verdict, failure.reason, failure.message)
     mistake = judge.named(job.stage, failure.mistake) if failure.mistake else None
     return result.model_copy(update={"mistake": mistake})

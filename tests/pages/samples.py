@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from kernelgate.accounts import create_user
 from kernelgate.models import EventRow, ResultRow, StageVersion, Submission, User, WorkerRow, now
 from kernelgate.protocol import (
     CaseReport,
@@ -328,3 +329,7 @@ def timed(stage: Stage, speedup: float, verdict: Verdict = Verdict.ACCEPTED) -> 
     )  # fmt: skip
     resources = (KernelResources(kernel="attend", registers=96, spill_bytes=0, shared_bytes=33_792, occupancy=0.42),)
     return result(stage, verdict, "passed", backend=Backend.GPU, timing=timing, resources=resources)
+
+
+def user(database: Session, handle: str) -> User:
+    return create_user(database, handle)

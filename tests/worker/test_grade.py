@@ -54,6 +54,14 @@ def test_right_first_and_wrong_later_is_wrong(small_stage: Stage, sandbox: Sandb
     assert result.mistake is None
 
 
+def test_the_earliest_evidence_decides_when_a_later_case_fails(small_stage: Stage, sandbox: Sandbox) -> None:
+    source = "def scaling(x, y, factor):\n    assert len(x) == 1, 'only one row'\n    return factor * x\n"
+    result = graded(small_stage, sandbox, source)
+    assert (result.verdict, result.reason) == (Verdict.WRONG_ANSWER, "wrong_value")
+    assert [case.state for case in result.cases] == ["wrong", "failed"]
+    assert "only one row" in result.log
+
+
 BROKEN = {
     "empty": (b"  \n", Verdict.COMPILE_ERROR, "empty_file", "The file is empty"),
     "binary": (b"\x7fELF\0\0", Verdict.COMPILE_ERROR, "binary_file", "NUL byte at offset 4"),

@@ -1,0 +1,160 @@
+"""Every page, for everyone who may ask for it: its status, its rules, and what it says."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import delete
+
+from kernelgate.db import transaction
+from kernelgate.models import Role, StageSwitch, WorkerRow
+from kernelgate.verdicts import State, Verdict
+from tests.pages import samples
+from tests.pages.conftest import Site, check
+
+OPEN = ("/", "/stages", "/stages/online_softmax", "/stages/online_attention", "/leaderboard", "/leaderboard/online_softmax",
+        "/leaderboard/online_attention", "/sign-in", "/sign-up", "/docs", "/docs/settings")  # fmt: skip
+OWN = ("/me/submissions", "/me/tokens")
+ADMINS = ("/admin/queue", "/admin/submissions", "/admin/stages", "/admin/stages/online_softmax",
+          "/admin/stages/online_softmax?preview=1", "/admin/users", "/admin/users/root",
+          "/admin/invites", "/admin/audit")  # fmt: skip
+
+
+def test_everyone_reads_the_open_pages(site: Site) -> None:
+    for path in OPEN:
+        assert "Sign in" in check(site.visitor().get(path)), path
+
+
+def test_own_pages_ask_strangers_to_sign_in(site: Site) -> None:
+    _, ada = site.sign_in("ada")
+    for path in OWN:
+        assert f'href="/sign-in?next={path}"' in check(site.visitor().get(path), 401)
+        check(ada.get(path))
+
+
+def test_administration_is_for_administrators(site: Site) -> None:
+    _, ada = site.sign_in("ada")
+    _, root = site.sign_in("root", Role.ADMIN)
+    for path in ADMINS:
+        check(site.visitor().get(path), 401)
+        check(ada.get(path), 403)
+        check(root.get(path))
+
+
+def test_what_is_not_there_says_so(site: Site) -> None:
+    for path in ("/nothing", "/stages/nothing", "/leaderboard/nothing", "/docs/nothing"):
+        assert "<h1>" in check(site.visitor().get(path), 404)
+
+
+def test_a_submission_of_nobody_is_not_there(site: Site) -> None:
+    assert "Sign in" in check(site.visitor().get("/submissions/0000000000000000"), 401)
+    check(site.sign_in("ada")[1].get("/submissions/0000000000000000"), 404)
+
+
+def test_without_a_bundle_pages_stand_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.pages.assets._written_at", lambda _: 0)
+    text = check(site.visitor().get("/stages/online_softmax"))
+    assert "<script" not in text
+    assert 'href="/static/styles/site.css"' in text
+    assert site.visitor().get("/static/styles/site.css").status_code == 200
+
+
+def test_the_lesson_is_typeset(site: Site) -> None:
+    text = check(site.visitor().get("/stages/online_softmax"))
+    assert "<math" in text
+    assert "$" not in text.split('id="lesson"')[1].split('id="contract"')[0]
+    assert "output 5.0000, log-sum-exp 1.3863" in text  # the trace's end, computed by the server
+    assert "SECRET_SOLUTION" not in text
+
+
+def test_home_shows_how_far_one_is(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        samples.submission(database, user, site.values, samples.accepted(site.values))
+        samples.submission(database, user, site.values, state=State.QUEUED)
+    text = check(ada.get("/"))
+    assert "1 of 2 passed" in text
+    assert "Go on with “Online attention”" in text
+    assert "<b>ada</b>" in text
+    assert "Yours:" in text
+
+
+def test_a_frozen_board_gives_nothing_newer_away(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        row = samples.submission(database, user, site.values, samples.accepted(site.values))
+        database.add(StageSwitch(stage=site.values.name, frozen=True, frozen_at=row.created_at.replace(year=2020)))
+    assert "<b>ada</b>" not in check(ada.get("/"))
+    assert "Frozen" in check(ada.get("/leaderboard/online_softmax"))
+
+
+def test_without_a_worker_home_says_that_submissions_wait(site: Site) -> None:
+    with transaction() as database:
+        database.execute(delete(WorkerRow))
+    assert "No worker answers" in check(site.visitor().get("/"))
+
+
+def test_empty_lists_say_what_to_do(site: Site) -> None:
+    _, ada = site.sign_in("ada")
+    assert "Nothing submitted yet" in check(ada.get("/me/submissions"))
+    assert "Nothing matches" in check(ada.get("/me/submissions?verdict=accepted"))
+    assert "Nobody stands here yet" in check(ada.get("/leaderboard/online_softmax"))
+
+
+def test_my_submissions_filter_and_page(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        for minute in range(60):
+            samples.submission(database, user, site.values, samples.accepted(site.values), minutes_ago=minute)
+        samples.submission(database, user, site.gated, samples.timed(site.gated, 1.1, Verdict.GATE_MISSED))
+    assert check(ada.get("/me/submissions?stage=online_attention")).count('class="row-link') == 1
+    assert check(ada.get("/me/submissions?verdict=gate_missed")).count('class="row-link') == 1
+    first = check(ada.get("/me/submissions"))
+    assert first.count('class="row-link') == 50
+    older = first.split("Next page")[0].rsplit('href="', 1)[1].split('"')[0].replace("&amp;", "&")
+    assert check(ada.get(older)).count('class="row-link') == 11
+    check(ada.get("/me/submissions?verdict=nonsense"), 422)
+
+
+def test_a_speed_board_draws_its_intervals(site: Site) -> None:
+    with transaction() as database:
+        for place, speedup in enumerate((2.4, 1.9)):
+            user = samples.user(database, f"solver{place}")
+            samples.submission(database, user, site.gated, samples.timed(site.gated, speedup))
+    text = check(site.visitor().get("/leaderboard/online_attention"))
+    assert text.count('class="interval"') == 2
+    assert "2.40×, 95 % between 2.39× and 2.41×" in text
+    assert text.index("solver0") < text.index("solver1")
+
+
+def test_the_same_addresses_give_json_to_everyone_else(site: Site) -> None:
+    client = site.visitor()
+    for path in ("/stages", "/stages/online_softmax", "/leaderboard/online_softmax"):
+        answer = client.get(path, headers={"accept": "application/json"})
+        assert answer.headers["content-type"] == "application/json"
+        assert "accept" in answer.headers["vary"].lower()
+
+
+def test_built_files_may_be_kept_for_ever(site: Site) -> None:
+    text = site.visitor().get("/").text
+    for word in ('rel="stylesheet" href="', 'type="module" src="'):
+        if word not in text:
+            pytest.skip("nothing was bundled: npm run build in web/")
+        address = text.split(word)[1].split('"')[0]
+        answer = site.visitor().get(address)
+        assert "immutable" in answer.headers["cache-control"]
+        assert answer.headers["content-encoding"] in ("br", "gzip")
+
+
+def test_a_page_without_the_editor_is_light(site: Site) -> None:
+    """Below 100 KB in all: the document as it is sent, and what it loads at once, compressed."""
+    client = site.visitor()
+    page = client.get("/stages/online_softmax")
+    if 'type="module"' not in page.text:
+        pytest.skip("nothing was bundled: npm run build in web/")
+    weight = len(page.content)
+    for address in {
+        part.split('"')[0] for word in (' src="/static/', ' href="/static/') for part in page.text.split(word)[1:]
+    }:
+        with client.stream("GET", f"/static/{address}") as answer:
+            weight += sum(len(piece) for piece in answer.iter_raw())
+    assert weight < 100_000

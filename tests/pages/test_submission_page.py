@@ -1,0 +1,151 @@
+"""A submission's page in each of its states, and that nothing a submitter wrote leaves it unescaped or unbounded."""
+
+from __future__ import annotations
+
+import csv
+import io
+import struct
+import zlib
+
+from kernelgate.db import transaction
+from kernelgate.models import Role
+from kernelgate.protocol import Table
+from kernelgate.verdicts import State, Verdict
+from tests.pages import samples
+from tests.pages.conftest import Site, check
+
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'\u202egnp.sj"
+
+
+def test_it_waits_then_runs(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        row = samples.submission(database, user, site.values, state=State.QUEUED)
+    text = check(ada.get(f"/submissions/{row.id}"))
+    assert "Queued" in text
+    assert "Next in the queue" in text
+    assert '<noscript><meta http-equiv="refresh"' in text
+    assert f'data-events="/submissions/{row.id}/events"' in text
+    with transaction() as database:
+        row = database.merge(row)
+        row.state, row.attempt = State.RUNNING, 1
+        samples.event(database, row, "state", state="running", attempt=1)
+        samples.event(database, row, "phase", phase="load", state="started")
+        samples.event(database, row, "phase", phase="load", state="ended", ms=41.0)
+        samples.event(database, row, "phase", phase="cases", state="started")
+        samples.event(database, row, "case", index=0, total=3, name="rectangular", state="right", ms=3.0)
+    text = check(ada.get(f"/submissions/{row.id}"))
+    assert "1 of 3" in text
+    assert '<li class="past" data-phase="load"' in text
+    assert '<li class="now" data-phase="cases"' in text
+    assert '<li class="case right" data-case="rectangular"' in text
+
+
+def test_a_wrong_answer_teaches(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        row = samples.submission(database, user, site.values, samples.wrong_from_row(site.values))
+    text = check(ada.get(f"/submissions/{row.id}"))
+    for part in ("Wrong answer", "The old normalizer is not rescaled", "[row 16, dim 0]", "every row from 16 on", "1.57128906",
+                 "0.78562915",
+                 "168 of 296 cells are wrong: row 16 to 36, dim 0 to 7; 8 of them hold NaN", "VERDICT"):  # fmt: skip
+        assert part in text, part
+    picture = ada.get(f"/submissions/{row.id}/error-map.png")
+    assert picture.headers["content-type"] == "image/png"
+    width, height = struct.unpack(">II", picture.content[16:24])
+    assert (width, height) == (8, 37)
+    start = picture.content.index(b"IDAT")
+    length = struct.unpack(">I", picture.content[start - 4 : start])[0]
+    lines = zlib.decompress(picture.content[start + 4 : start + 4 + length])
+    assert set(lines[: 9 * 16]) == {0}, "rows 0 to 15 are within the tolerance"
+    assert set(lines[9 * 30 + 1 : 9 * 31]) == {255}, "row 30 is NaN"
+
+
+def test_an_error_names_its_line(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        row = samples.submission(
+            database, user, site.values, samples.failed_at_line(site.values, 7), source=samples.STARTER.encode()
+        )
+    assert f'/submissions/{row.id}/source#L7">line 7' in check(ada.get(f"/submissions/{row.id}"))
+    assert '<span class="line marked" id="L7">' in check(ada.get(f"/submissions/{row.id}/source"))
+    assert "The two are the same" in check(ada.get(f"/submissions/{row.id}/source?against=starter"))
+
+
+def test_a_measured_one_shows_its_interval(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        row = samples.submission(database, user, site.gated, samples.timed(site.gated, 2.41))
+    text = check(ada.get(f"/submissions/{row.id}"))
+    for part in ("Accepted", "2.41×", "95 %: 2.40× to 2.42×; gate 1.80×", "0.3208 ms", '<path class="user"'):
+        assert part in text, part
+
+
+def test_tables_are_shown_and_downloaded(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    table = Table(title="T", columns=("size", "=cmd()"), rows=((1, 2.5e-7), (3, "@sum")))
+    with transaction() as database:
+        row = samples.submission(
+            database, user, site.values, samples.result(site.values, Verdict.ACCEPTED, tables=(table,))
+        )
+    assert f'href="/submissions/{row.id}/tables/0.csv"' in check(ada.get(f"/submissions/{row.id}"))
+    answer = ada.get(f"/submissions/{row.id}/tables/0.csv")
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert list(csv.reader(io.StringIO(answer.text))) == [["size", "'=cmd()"], ["1", "2.5e-07"], ["3", "'@sum"]]
+    check(ada.get(f"/submissions/{row.id}/tables/1.csv"), 404)
+
+
+def test_others_see_nothing_of_it(site: Site) -> None:
+    user, _ = site.sign_in("ada")
+    _, bob = site.sign_in("bob")
+    _, teacher = site.sign_in("teacher", Role.INSTRUCTOR)
+    with transaction() as database:
+        row = samples.submission(database, user, site.values, samples.wrong_from_row(site.values), source=b"MINE = 1\n")
+    for path in ("", "/source", "/file", "/error-map.png"):
+        assert bob.get(f"/submissions/{row.id}{path}").status_code == 404
+        assert teacher.get(f"/submissions/{row.id}{path}").status_code == 200
+
+
+def test_nothing_a_submitter_writes_is_markup(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    _, root = site.sign_in("root", Role.ADMIN)
+    table = Table(title=EVIL, columns=(EVIL,), rows=((EVIL,),))
+    with transaction() as database:
+        found = samples.wrong_from_row(site.values)
+        assert found.wrong is not None
+        assert found.wrong.map is not None
+        evil_map = found.wrong.map.model_copy(update={"row_axis": EVIL, "column_axis": EVIL})
+        evil = found.model_copy(
+            update={
+                "message": EVIL,
+                "output": EVIL * 1000,
+                "log": EVIL,
+                "tables": (table,),
+                "machine": {EVIL: EVIL},
+                "wrong": found.wrong.model_copy(
+                    update={"pattern": EVIL, "tensor": EVIL, "axes": (EVIL, EVIL), "map": evil_map}
+                ),
+                "cases": tuple(case.model_copy(update={"title": EVIL, "group": EVIL}) for case in found.cases),
+            }
+        )
+        row = samples.submission(database, user, site.values, evil, source=EVIL.encode(), filename=EVIL[:90])
+    pages = {
+        ada: (f"/submissions/{row.id}", f"/submissions/{row.id}/source", f"/submissions/{row.id}/source?against=starter",
+              f"/stages/online_softmax?from={row.id}", "/me/submissions"),
+        root: ("/admin/submissions", f"/submissions/{row.id}", "/admin/stages/online_softmax"),
+    }  # fmt: skip
+    for client, paths in pages.items():
+        for path in paths:
+            text = check(client.get(path))
+            assert "<script>alert" not in text
+            assert "<img src=x" not in text
+            assert len(text) < 300_000
+    assert "\u202e" not in ada.get(f"/submissions/{row.id}").text
+    download = ada.get(f"/submissions/{row.id}/file")
+    assert download.headers["content-disposition"].startswith("attachment")
+    assert "<" not in download.headers["content-disposition"]
+
+
+def test_a_problem_repeats_what_was_sent_as_text(site: Site) -> None:
+    for path in (f"/stages/{EVIL[:40]}", f"/leaderboard/online_softmax?gpu={EVIL[:40]}", f"/sign-in?next={EVIL}"):
+        assert "<script>alert" not in site.visitor().get(path).text
