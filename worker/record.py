@@ -48,7 +48,7 @@ class Take:
 def record(job: Job, compiled: Compiled, device: Device, takes: list[Take]) -> dict[str, Tape]:
     """Records every take; tapes by label. Raises Failure for what the submission's host code did."""
     with job.phases.during(Phase.RECORD):
-        _check_imports(compiled.library)
+        check_imports(compiled.library)
         program = recorder()
         limits = job.stage.spec.limits
         finished = job.sandbox.run(
@@ -92,7 +92,7 @@ def _argument(part: Parameter, take: Take) -> str:
 _LOADERS = ("dlopen", "dlmopen", "dlsym", "dlvsym")
 
 
-def _check_imports(library: bytes) -> None:
+def check_imports(library: bytes) -> None:
     """Refuses host code that loads libraries itself: what it would call could not be recorded."""
     for name in _LOADERS:
         if f"\0{name}\0".encode() in library:
@@ -130,7 +130,7 @@ def _tape(job: Job, finished: Finished, take: Take) -> Tape:
         raise _no_tape(job, finished, take)
     tape = _read(data, take.buffers, take.case.name)
     if tape.violation is not None:
-        raise _violated(job, tape.violation, take.case.name)
+        raise violated(job, tape.violation, take.case.name)
     if tape.failure is not None:
         what = f"Case {take.case.name}: the seam threw an exception: {tape.failure[1]}."
         raise Failure(Verdict.RUNTIME_ERROR, "exception", what, case=take.case.name)
@@ -169,7 +169,8 @@ def _no_tape(job: Job, finished: Finished, take: Take) -> Failure:
     return Failure(Verdict.RUNTIME_ERROR, "ended_early", what, case=name)
 
 
-def _violated(job: Job, violation: Violation, case: str) -> Failure:
+def violated(job: Job, violation: Violation, case: str) -> Failure:
+    """What a call that a stage does not allow costs, in the words that every CUDA backend uses."""
     call = f"{violation.call}{_line_of(job.source, violation.call)}"
     if violation.reason == "workspace":
         limit = job.stage.spec.limits.workspace_kb

@@ -64,6 +64,8 @@ class Meaning:
 
 
 _RUNTIME, _CONTRACT = Verdict.RUNTIME_ERROR, Verdict.CONTRACT_VIOLATION
+VIOLATIONS = ("unrecordable_call", "managed_memory", "upload_too_large", "workspace")
+"""Kinds whose text is `call|detail|bytes`: the sentence is the one that the tape's reader makes."""
 KINDS: dict[str, Meaning] = {
     "race": Meaning(Verdict.WRONG_ANSWER, "race"),
     "out_of_bounds": Meaning(_RUNTIME, "out_of_bounds"),
@@ -73,7 +75,7 @@ KINDS: dict[str, Meaning] = {
     "constant_write": Meaning(_RUNTIME, "constant_write"),
     "stack_overflow": Meaning(_RUNTIME, "stack_overflow"),
     "arithmetic": Meaning(_RUNTIME, "division_by_zero"),
-    "deadlock": Meaning(_RUNTIME, "deadlock"),
+    "deadlock": Meaning(Verdict.TIME_LIMIT, "deadlock"),
     "warp_mask": Meaning(_RUNTIME, "warp_mask"),
     "warp_divergence": Meaning(_RUNTIME, "warp_divergence"),
     "trap": Meaning(_RUNTIME, "trap"),
@@ -84,10 +86,13 @@ KINDS: dict[str, Meaning] = {
     "barrier_object": Meaning(_RUNTIME, "barrier_misused"),
     "grid_sync": Meaning(_RUNTIME, "grid_sync"),
     "unknown_kernel": Meaning(Verdict.COMPILE_ERROR, "cannot_emulate"),
-    "nested_launch": Meaning(_CONTRACT, "unrecordable_call"),
-    "forbidden_call": Meaning(_CONTRACT, "unrecordable_call"),
+    "exception": Meaning(_RUNTIME, "exception"),
+    "unrecordable_call": Meaning(_CONTRACT, "unrecordable_call"),
+    "managed_memory": Meaning(_CONTRACT, "managed_memory"),
+    "upload_too_large": Meaning(_CONTRACT, "upload_too_large"),
     "workspace": Meaning(_CONTRACT, "workspace"),
-    "unjoined_stream": Meaning(_CONTRACT, "unjoined_stream"),
+    "static_memory": Meaning(_CONTRACT, "workspace"),
+    "stream_not_joined": Meaning(_CONTRACT, "stream_not_joined"),
     "still_running": Meaning(Verdict.TIME_LIMIT, "time_limit"),
     "out_of_memory": Meaning(Verdict.MEMORY_LIMIT, "memory_limit"),
 }

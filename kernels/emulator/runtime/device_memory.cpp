@@ -19,6 +19,7 @@ static std::map<uintptr_t, Array*>& arrays() {
   return *all;
 }
 static Variable* variables;
+static bool guarded_now, opened;
 
 Variable::Variable(const void* address_, size_t size_, const char* name_, int line_, bool constant_)
     : address(address_), size(size_), name(name_), line(line_), constant(constant_), next(variables) { variables = this; }
@@ -41,7 +42,27 @@ Array* new_array(size_t size, const std::string& name, bool host) {
   auto* array = new Array{data, size, mapping, body + 2 * kGuardPage, name, true, host, nullptr};
   std::lock_guard<std::mutex> guard(arrays_lock);
   arrays()[(uintptr_t)mapping] = array;
+  if (guarded_now && !opened && !host) mprotect(mapping + kGuardPage, body, PROT_NONE);
   return array;
+}
+
+static void protect_arrays(int protection) {
+  std::lock_guard<std::mutex> guard(arrays_lock);
+  for (const auto& entry : arrays())
+    if (entry.second->live && !entry.second->host)
+      mprotect(entry.second->mapping + kGuardPage, entry.second->mapping_size - 2 * kGuardPage, protection);
+}
+void guard_arrays(bool guarded) {
+  guarded_now = guarded;
+  protect_arrays(guarded ? PROT_NONE : PROT_READ | PROT_WRITE);
+}
+DeviceAccess::DeviceAccess() {
+  if (guarded_now && !opened) protect_arrays(PROT_READ | PROT_WRITE);
+  opened = true;
+}
+DeviceAccess::~DeviceAccess() {
+  opened = false;
+  if (guarded_now) protect_arrays(PROT_NONE);
 }
 
 void free_array(Array& array) {

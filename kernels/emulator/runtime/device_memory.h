@@ -26,4 +26,11 @@ bool device_range(const void* address, size_t size);             // wholly insid
 void verify_margins();                                           // after a launch: the bytes around every array are untouched
 const Variable* first_variable();
 
+// While a seam's host code runs, device arrays cannot be touched: on a GPU's host they would be no addresses at all.
+void guard_arrays(bool guarded);
+struct DeviceAccess {  // opens them for a launch or a copy
+  DeviceAccess();
+  ~DeviceAccess();
+};
+
 }  // namespace emulator

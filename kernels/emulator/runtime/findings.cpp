@@ -133,14 +133,14 @@ void install_handlers() {
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   action.sa_sigaction = on_crash;
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigaction(signal, &action, nullptr);
-  const char* limit = getenv("EMULATOR_WATCHDOG_MS");
+  const char* limit = getenv("EMULATOR_CPU_MS");
   if (limit && atol(limit) > 0) {
     action.sa_sigaction = on_watchdog;
-    sigaction(SIGALRM, &action, nullptr);
+    sigaction(SIGPROF, &action, nullptr);
     itimerval timer;
     timer.it_interval = {0, 0};
     timer.it_value = {atol(limit) / 1000, atol(limit) % 1000 * 1000};
-    setitimer(ITIMER_REAL, &timer, nullptr);
+    setitimer(ITIMER_PROF, &timer, nullptr);
   }
 }
 

@@ -20,6 +20,7 @@ struct EmulatorEvent {
 
 namespace emulator {
 
+static const size_t kUploadLimit = 1 << 20;  // as on the tape
 static cudaError_t last_error = cudaSuccess;
 static bool in_seam;
 static size_t workspace_limit, workspace_used;
@@ -29,6 +30,12 @@ static unsigned streams_made = 1;
 static EmulatorStream given{1, {}};
 
 cudaError_t set_error(cudaError_t error) { return error == cudaSuccess ? error : last_error = error; }
+
+// A violation's text is its call, its detail and a number of bytes, between bars: the sentence is made outside, where
+// every backend's sentences are made.
+static cudaError_t violation(const char* kind, const char* call, const char* detail, size_t bytes, int line) {
+  found(kind, here(nullptr, line), format("%s|%s|%zu", call, detail, bytes));
+}
 
 static EmulatorStream& resolve(cudaStream_t stream) {
   static EmulatorStream legacy{0, {}};
@@ -45,6 +52,7 @@ void begin_seam(size_t workspace_bytes) {
   workspace_limit = workspace_bytes;
   issued.clear();
   host_waited.clear();
+  guard_arrays(true);
 }
 cudaStream_t seam_stream() { return &given; }
 void end_seam() {
@@ -52,9 +60,10 @@ void end_seam() {
     const unsigned number = entry.first;
     if (number <= 1) continue;  // the default stream orders itself with the given one
     if (given.before[number] < entry.second && host_waited[number] < entry.second)
-      found("unjoined_stream", Site(), format("stream %u of the submission's own has work that nothing joins to the given stream; record an event there and let the given stream wait for it", number - 1));
+      found("stream_not_joined", Site(), format("stream %u of its own", number - 1));
   }
   in_seam = false;
+  guard_arrays(false);
 }
 
 static std::map<unsigned, unsigned long>& merge(std::map<unsigned, unsigned long>& into, const std::map<unsigned, unsigned long>& from) {
@@ -91,28 +100,25 @@ cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t elapsed(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
-  if (in_seam) return forbidden("cudaEventElapsedTime", 0);
   if (!start || !end || !start->recorded || !end->recorded) return set_error(cudaErrorInvalidResourceHandle);
   *milliseconds = (float)(end->ticks - start->ticks) * 1e-6f;  // scheduler steps: emulated time means nothing else
   return cudaSuccess;
 }
 cudaError_t host_function(cudaStream_t, void (*function)(void*), void* data, const char* call, int line) {
-  if (in_seam) return forbidden(call, line);
+  if (in_seam) return violation("unrecordable_call", call, "a host callback", 0, line);
   function(data);
   return cudaSuccess;
 }
 
-cudaError_t forbidden(const char* call, int line) {
-  found("forbidden_call", here(nullptr, line), format("%s cannot be recorded for replay", call));
-}
+cudaError_t forbidden(const char* call, int line) { return violation("unrecordable_call", call, "", 0, line); }
 
 // ----------------------------------------------------------------------------------------------------------- memory
 
 cudaError_t allocate(void** address, size_t size, const char* call, int line) {
   const std::string name = call;
-  if (in_seam && (name == "cudaMallocManaged" || name == "cudaMallocHost" || name == "cudaHostAlloc")) return forbidden(call, line);
-  if (in_seam && workspace_used + size > workspace_limit)
-    found("workspace", here(nullptr, line), format("%zu", size));
+  if (in_seam && name == "cudaMallocManaged") return violation("managed_memory", call, "", size, line);
+  if (in_seam && (name == "cudaMallocHost" || name == "cudaHostAlloc")) return violation("unrecordable_call", call, "pinned memory", size, line);
+  if (in_seam && workspace_used + size > workspace_limit) return violation("workspace", call, "", size, line);
   workspace_used += size;
   if (!size) {
     *address = nullptr;
@@ -138,11 +144,13 @@ cudaError_t copy(void* to, const void* from, size_t size, cudaMemcpyKind kind, c
   if (!size) return cudaSuccess;
   const bool to_device = device_range(to, 1), from_device = device_range(from, 1);
   if (kind == cudaMemcpyDefault) kind = to_device ? (from_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice) : (from_device ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost);
-  if (in_seam && kind != cudaMemcpyDeviceToDevice) return forbidden(format("%s %s", call, kind == cudaMemcpyHostToDevice ? "from host memory" : "to host memory").c_str(), line);
+  if (in_seam && kind == cudaMemcpyDeviceToHost) return violation("unrecordable_call", call, "a copy from the device to the host", size, line);
+  if (in_seam && kind == cudaMemcpyHostToDevice && size > kUploadLimit) return violation("upload_too_large", call, "host data copied to the device", size, line);
   const bool needs_to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool needs_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if ((needs_to && !device_range(to, size)) || (needs_from && !device_range(from, size))) return set_error(cudaErrorInvalidValue);
   note_work(stream);
+  const DeviceAccess access;
   memmove(to, from, size);
   mark_written(to, size, true);
   return cudaSuccess;
@@ -152,15 +160,17 @@ cudaError_t fill(void* to, int value, size_t size, cudaStream_t stream, int) {
   if (!size) return cudaSuccess;
   if (!device_range(to, size)) return set_error(cudaErrorInvalidValue);
   note_work(stream);
+  const DeviceAccess access;
   memset(to, value, size);
   mark_written(to, size, true);
   return cudaSuccess;
 }
 
 cudaError_t copy_symbol(void* symbol, size_t symbol_size, void* host, size_t size, size_t offset, bool to_symbol, cudaMemcpyKind kind, cudaStream_t stream, const char* call, int line) {
-  if (in_seam && !to_symbol && kind != cudaMemcpyDeviceToDevice) return forbidden(call, line);
+  if (in_seam && !to_symbol && kind != cudaMemcpyDeviceToDevice) return violation("unrecordable_call", call, "a copy from the device to the host", size, line);
   if (offset > symbol_size || size > symbol_size - offset) return set_error(cudaErrorInvalidValue);
   note_work(stream);
+  const DeviceAccess access;
   if (to_symbol) memcpy((char*)symbol + offset, host, size);
   else memcpy(host, (char*)symbol + offset, size);
   return cudaSuccess;
@@ -207,7 +217,7 @@ cudaError_t cudaDeviceSynchronize() {
   for (const auto& entry : issued) host_waited[entry.first] = entry.second;
   return cudaSuccess;
 }
-cudaError_t cudaDeviceReset() { return in_seam ? forbidden("cudaDeviceReset", 0) : cudaSuccess; }
+cudaError_t cudaDeviceReset() { return in_seam ? violation("unrecordable_call", "cudaDeviceReset", "the device is the judge's", 0, 0) : cudaSuccess; }
 cudaError_t cudaSetDevice(int device) { return device ? set_error(cudaErrorInvalidDevice) : cudaSuccess; }
 cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }

@@ -8,6 +8,7 @@ constexpr int kProcessors = 16;  // of the virtual GPU
 
 cudaError_t set_error(cudaError_t error);  // remembers it, and returns it
 void note_work(cudaStream_t stream);
+unsigned long launch_count();  // launches that were accepted
 
 // While a seam is called: what it may allocate, and the stream it was given. Calls that a recorded seam may not make end
 // the run with a finding of the kind `forbidden_call` or `workspace`.

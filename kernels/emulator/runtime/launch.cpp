@@ -118,10 +118,15 @@ static cudaError_t refused(const LaunchRequest& request) {
   return cudaSuccess;
 }
 
+static unsigned long launches;
+unsigned long launch_count() { return launches; }
+
 int run(const LaunchRequest& request) {
-  if (current_fibre()) found("nested_launch", here(nullptr, request.line), "a kernel launches a kernel: dynamic parallelism cannot be executed here");
+  if (current_fibre()) found("unrecordable_call", here(nullptr, request.line), "a kernel launch|launched by a kernel (dynamic parallelism)|0");
   if (const cudaError_t error = refused(request)) return set_error(error);
   note_work(request.stream);
+  ++launches;
+  const DeviceAccess access;
   Launch launch;
   launch.request = request;
   launch.blocks = (size_t)request.grid.x * request.grid.y * request.grid.z;

@@ -1,7 +1,9 @@
 // Calls a submission's seam once and leaves the arrays as they are afterwards. Runs in the sandbox; holds nothing secret.
 //
-// The file `case` says what the seam gets, one line each: `workspace BYTES`, `in NAME BYTES` (its bytes are in NAME.in),
-// `out NAME BYTES` (filled with 0xff, which is NaN), `value NAME NUMBER`. After the call NAME.out holds every array.
+// The file `case` says what the seam gets, one line each: `workspace BYTES`, `static BYTES` (what its variables may take),
+// `in NAME BYTES` (its bytes are in NAME.in), `out NAME BYTES` (filled with 0xff, which is NaN), `value NAME NUMBER`. With
+// `decoy` the seam is called before with the inputs NAME.decoy, so that an answer kept from an earlier call shows. After the
+// call NAME.out holds every array, and `ended` how many kernels were launched and the CUDA error that was left.
 #include "host.h"
 
 #include <cstdio>
@@ -35,49 +37,84 @@ double Arguments::number(const char* name) const {
 }
 cudaStream_t Arguments::stream() const { return seam_stream(); }
 
-static void read_input(Array& array, const std::string& name) {
-  std::ifstream file(name + ".in", std::ios::binary);
-  if (!file.read(array.data, (std::streamsize)array.size)) refuse("cannot read " + name + ".in");
+struct CaseFile {
+  size_t workspace = 0, static_limit = ~(size_t)0;
+  bool decoy = false;
+  std::vector<std::string> inputs, outputs;
+};
+
+static void read_input(Array& array, const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(array.data, (std::streamsize)array.size)) refuse("cannot read " + path);
   mark_written(array.data, array.size, true);
 }
 
-static size_t read_case(Arguments& arguments) {
+static CaseFile read_case(Arguments& arguments) {
   std::ifstream file("case");
+  CaseFile one;
   std::string what, name;
-  size_t workspace = 0, bytes = 0;
+  size_t bytes = 0;
   while (file >> what) {
     if (what == "workspace") {
-      file >> workspace;
+      file >> one.workspace;
+    } else if (what == "static") {
+      file >> one.static_limit;
+    } else if (what == "decoy") {
+      one.decoy = true;
     } else if (what == "value") {
-      file >> name >> arguments.values[name];
+      file >> name;
+      file >> arguments.values[name];
     } else if (what == "in" || what == "out") {
       file >> name >> bytes;
-      Array* array = new_array(bytes, name, false);
-      if (!array) refuse("no memory for " + name);
-      if (what == "in") read_input(*array, name);
-      arguments.arrays[name] = array;
+      (what == "in" ? one.inputs : one.outputs).push_back(name);
+      arguments.arrays[name] = new_array(bytes, name, false);
+      if (!arguments.arrays[name]) refuse("no memory for " + name);
     } else {
       refuse("the case says " + what);
     }
   }
-  return workspace;
+  return one;
+}
+
+static void check_static(size_t limit) {
+  size_t total = 0;
+  for (const Variable* v = first_variable(); v; v = v->next) total += v->size;
+  if (total > limit) found("static_memory", Site(), format("%zu", total));
+}
+
+static void call(const CaseFile& one, const Arguments& arguments, const char* suffix) {
+  for (const std::string& name : one.inputs) read_input(*arguments.arrays.at(name), name + suffix);
+  for (const std::string& name : one.outputs) {
+    Array& array = *arguments.arrays.at(name);
+    memset(array.data, 0xff, array.size);
+    mark_written(array.data, array.size, false);
+  }
+  begin_seam(one.workspace);
+  try {
+    emulator_call_seam(arguments);
+  } catch (const std::exception& error) {
+    found("exception", Site(), error.what());
+  } catch (...) {
+    found("exception", Site(), "of a type that is no std::exception");
+  }
+  end_seam();
+  verify_margins();
 }
 
 static int call_and_write() {
   install_handlers();
   this_worker();
   Arguments arguments;
-  const size_t workspace = read_case(arguments);
-  begin_seam(workspace);
-  emulator_call_seam(arguments);
-  end_seam();
+  const CaseFile one = read_case(arguments);
+  check_static(one.static_limit);
+  if (one.decoy) call(one, arguments, ".decoy");
+  call(one, arguments, ".in");
   const cudaError_t error = cudaGetLastError();
-  verify_margins();
   for (const auto& entry : arguments.arrays) {
     std::ofstream file(entry.first + ".out", std::ios::binary);
     if (!file.write(entry.second->data, (std::streamsize)entry.second->size)) refuse("cannot write " + entry.first + ".out");
   }
-  std::ofstream("ended") << (error == cudaSuccess ? "ok" : cudaGetErrorName(error)) << " " << cudaGetErrorString(error) << "\n";
+  std::ofstream("ended") << launch_count() << " " << (error == cudaSuccess ? "" : cudaGetErrorName(error)) << "\n";
   fflush(stdout);
   return 0;
 }
