@@ -133,7 +133,8 @@ def _wrong_tensor(case: Case, name: str, axes: tuple[str, ...], comparison: Comp
 def name_mistake(grader: Grader, outcomes: Sequence[CaseOutcome], wrong: WrongTensor) -> NamedMistake | None:
     """The known mistake whose outputs the submission's equal in the earliest wrong case.
 
-    Several mistakes can look alike in one case; the one whose outputs the submission's equal in the most cases is named.
+    Several mistakes can look alike in one case; the one whose outputs the submission's equal in the most cases is named, if
+    those are at least half: a tensor that is NaN throughout equals, in the smallest case, what quite different mistakes give.
     """
     stage = grader.stage
     first = next(outcome for outcome in outcomes if outcome.case.name == wrong.case)
@@ -141,7 +142,7 @@ def name_mistake(grader: Grader, outcomes: Sequence[CaseOutcome], wrong: WrongTe
     for mistake in stage.spec.mistakes:
         if _explains(grader, first, mistake.name):
             explained = sum(_explains(grader, outcome, mistake.name) for outcome in outcomes)
-            if best is None or explained > best[0]:
+            if 2 * explained >= len(outcomes) and (best is None or explained > best[0]):
                 best = (explained, mistake.name)
     return named(stage, best[1]) if best else None
 

@@ -48,7 +48,6 @@ class Take:
 def record(job: Job, compiled: Compiled, device: Device, takes: list[Take]) -> dict[str, Tape]:
     """Records every take; tapes by label. Raises Failure for what the submission's host code did."""
     with job.phases.during(Phase.RECORD):
-        check_imports(compiled.library)
         program = recorder()
         limits = job.stage.spec.limits
         finished = job.sandbox.run(
@@ -89,25 +88,17 @@ def _argument(part: Parameter, take: Take) -> str:
             return f"f{take.case.params[part.name]}"
 
 
-_LOADERS = ("dlopen", "dlmopen", "dlsym", "dlvsym")
-
-
-def check_imports(library: bytes) -> None:
-    """Refuses host code that loads libraries itself: what it would call could not be recorded."""
-    for name in _LOADERS:
-        if f"\0{name}\0".encode() in library:
-            raise Failure(
-                Verdict.CONTRACT_VIOLATION,
-                "forbidden_call",
-                f"The submission calls {name}; launch kernels through the CUDA runtime, which is recorded.",
-            )
-
-
 def _check_loaded(job: Job, finished: Finished) -> None:
     data = finished.files.get("load.tape")
+    limits = job.stage.spec.limits
+    if data is None and finished.end in (End.WALL, End.CPU):
+        what = f"The host code was stopped after {limits.case_s:g} s; it launches kernels and returns."
+        raise Failure(Verdict.TIME_LIMIT, "time_limit", what)
     if data is None:
-        raise end_failure(finished, None, job.stage.spec.limits)
+        raise end_failure(finished, None, limits)
     tape = _read(data, {}, None)
+    if tape.violation is not None:
+        raise violated(job, tape.violation, None)
     if tape.failure is None:
         return
     kind, what = tape.failure
@@ -145,7 +136,8 @@ def _read(data: bytes, buffers: Mapping[str, Buffer], case: str | None) -> Tape:
     try:
         return read_tape(data, buffers)
     except UnjoinedError as error:
-        message = f"{where}{error} is never waited for: record an event there and let the given stream wait for it."
+        work = f"{demangled([error.work])[0]}, on stream {error.stream} of the submission's own,"
+        message = f"{where}{work} is never waited for: record an event there and let the given stream wait for it."
         raise Failure(Verdict.CONTRACT_VIOLATION, "stream_not_joined", message, case=case) from None
     except MalformedTapeError as error:
         message = f"{where}the recording is damaged ({error}); the submission wrote where it should not."
@@ -169,14 +161,15 @@ def _no_tape(job: Job, finished: Finished, take: Take) -> Failure:
     return Failure(Verdict.RUNTIME_ERROR, "ended_early", what, case=name)
 
 
-def violated(job: Job, violation: Violation, case: str) -> Failure:
-    """What a call that a stage does not allow costs, in the words that every CUDA backend uses."""
+def violated(job: Job, violation: Violation, case: str | None) -> Failure:
+    """What a call that a stage does not allow costs, in the words that every CUDA backend uses. case: None at load."""
+    where = f"Case {case}: " if case else ""
     call = f"{violation.call}{_line_of(job.source, violation.call)}"
     if violation.reason == "workspace":
         limit = job.stage.spec.limits.workspace_kb
         allowed = f"a workspace of {limit} KiB" if limit else "no workspace"
         asked = f"{violation.size:,} bytes{_square(violation.size)}"
-        message = f"Case {case}: the stage allows {allowed}; {call} asked for {asked}."
+        message = f"{where}the stage allows {allowed}; {call} asked for {asked}."
         return Failure(Verdict.CONTRACT_VIOLATION, "workspace", message, case=case)
     known = {
         "managed_memory",
@@ -188,7 +181,7 @@ def violated(job: Job, violation: Violation, case: str) -> Failure:
     }
     reason = violation.reason if violation.reason in known else "forbidden_call"
     detail = f" ({printable(violation.detail, limit=200)})" if violation.detail else ""
-    message = f"Case {case}: {printable(call, limit=200)}{detail} is not allowed here; docs/tape.md lists what is."
+    message = f"{where}{printable(call, limit=200)}{detail} is not allowed here; docs/tape.md lists what is."
     return Failure(Verdict.CONTRACT_VIOLATION, reason, message, case=case)
 
 

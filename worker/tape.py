@@ -29,7 +29,12 @@ class MalformedTapeError(ValueError):
 
 
 class UnjoinedError(ValueError):
-    """Work on a stream that the given stream never waits for; the text names the kernel and the stream."""
+    """Work on a stream that the given stream never waits for: the kernel's name, or "copy" and the like, and the stream."""
+
+    def __init__(self, work: str, stream: int) -> None:
+        super().__init__(f"{work} on stream {stream} is never waited for")
+        self.work = work
+        self.stream = stream
 
 
 @dataclass(frozen=True)
@@ -200,7 +205,7 @@ class _Reader:
         for index, node in enumerate(self.tape.nodes):
             if index not in reached:
                 what = node.work.kernel if isinstance(node.work, Launch) else type(node.work).__name__.lower()
-                raise UnjoinedError(f"{what} on stream {self.stream_of[index]} of the submission's own")
+                raise UnjoinedError(what, self.stream_of[index])
 
     def _launch(self, entry: dict[str, Any]) -> Launch:
         arguments = bytes.fromhex(_text(entry, "arguments", 2 * MAX_ARGUMENTS))

@@ -132,12 +132,12 @@ class Replay:
     def _set(
         self, node: Any, name: str, *, cluster: tuple[int, int, int] | None = None, cooperative: bool = False
     ) -> None:
-        value = cu.CUlaunchAttributeValue()
+        value = cu.CUkernelNodeAttrValue()
         if cluster:
             value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = cluster
         if cooperative:
             value.cooperative = 1
-        check(cu.cuGraphKernelNodeSetAttribute(node, getattr(cu.CUlaunchAttributeID, name), value), name)
+        check(cu.cuGraphKernelNodeSetAttribute(node, getattr(cu.CUkernelNodeAttrID, name), value), name)
 
     def _move_pointers(self, block: bytearray) -> None:
         """Puts real addresses where stand-ins of variables lie in the arguments, at any multiple of eight bytes."""

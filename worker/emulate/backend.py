@@ -1,4 +1,4 @@
-"""The backend `emulator`: compile for the CPU, run every case plainly, then watch the short ones with the checking passes.
+"""The backend `emulator`: compile for the CPU, run every case plainly, and the short ones again in the checking passes.
 
 The sandbox gets a case's inputs and nothing else; what comes back are the bytes of every array, compared and judged out here.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase, Verdict
-from worker.arrays import RawTensor
+from worker.arrays import Float64, RawTensor
 from worker.emulate.build import Programs, Seam, build
 from worker.emulate.findings import KINDS, VIOLATIONS, Finding
 from worker.emulate.resources import kernel_resources
@@ -23,7 +23,7 @@ from worker.failures import Failure
 from worker.frames import printable
 from worker.graders import Arrays
 from worker.job import CaseRun, Job
-from worker.record import check_imports, violated
+from worker.record import violated
 from worker.sandbox import End
 from worker.seam import DTYPES, Kind, parameters
 from worker.tape import Violation
@@ -58,12 +58,37 @@ class _Emulation:
             job.grader.foresee(case, self._inputs(case))
         with job.phases.during(Phase.COMPILE):
             self._compile()
+        watched = representative([(case, self._call(case).size()) for case in cases])
         with job.phases.during(Phase.CASES):
             for case in cases:
-                yield self._judged(case, self._run(case, Pass.PLAIN))
-            for case in representative([(case, self._call(case).size()) for case in cases]):
-                for checking in (Pass.CHECK, Pass.ASAN):
-                    self._run(case, checking)
+                ran = self._run(case, Pass.PLAIN)
+                if case in watched:  # before its values are judged: a race explains wrong values, not the other way round
+                    self._watch(case, ran)
+                yield self._judged(case, ran)
+
+    def _watch(self, case: Case, ran: Ran) -> None:
+        """The checking passes, and another order of threads. Raises Failure for what they find."""
+        for checking in (Pass.CHECK, Pass.ASAN):
+            self._run(case, checking)
+        other = self._run(case, Pass.PLAIN, order="random")
+        for part in self.parameters:
+            if part.kind is Kind.OUTPUT and ran.written[part.name] != other.written[part.name]:
+                first, second = (
+                    np.frombuffer(it.written[part.name], DTYPES[part.type]).astype(np.float64) for it in (ran, other)
+                )
+                raise self._unrepeatable(case, part.name, first, second)
+
+    def _unrepeatable(self, case: Case, name: str, first: Float64, second: Float64) -> Failure:
+        shape = self.job.grader.output_shapes(case)[name]
+        differ = np.flatnonzero((first != second) & ~(np.isnan(first) & np.isnan(second)))
+        at = int(differ[0]) if differ.size else 0
+        where = [int(i) for i in np.unravel_index(at, shape)]
+        message = (
+            f"Case {case.name}: two runs on one input differ in {differ.size} of {first.size} values of {name}, first at "
+            f"{where}: {first[at]:.9g} and {second[at]:.9g}. The second run took the threads in another order: the result "
+            "depends on which comes first, as sums by atomicAdd do."
+        )
+        return Failure(Verdict.WRONG_ANSWER, "not_repeatable", message, case=case.name)
 
     def _compile(self) -> None:
         job = self.job
@@ -74,7 +99,7 @@ class _Emulation:
             tools, self.seam, job.source, Pass, sandbox=job.sandbox, provided=provided, cancelled=job.cancelled
         )
         job.log = self.programs.log
-        check_imports(self.programs.executables[Pass.PLAIN])
+        _check_loaders(self.programs.executables[Pass.PLAIN])
         job.resources = kernel_resources(job)
 
     def _inputs(self, case: Case) -> Arrays:
@@ -100,7 +125,7 @@ class _Emulation:
     def _given(self, inputs: Arrays) -> Arrays:
         return {part.name: inputs[part.name] for part in self.parameters if part.kind is Kind.INPUT}
 
-    def _run(self, case: Case, watched: Pass) -> Ran:
+    def _run(self, case: Case, watched: Pass, *, order: str = "forward") -> Ran:
         """Runs a case in a pass. Raises Failure for everything but a seam that returned with its arrays."""
         job, call = self.job, self._call(case)
         if watched is Pass.PLAIN and call.size() <= DECOY_BYTES:
@@ -113,11 +138,12 @@ class _Emulation:
             self.programs.executables[watched],
             call,
             limits=job.stage.spec.limits,
+            order=order,
             workers=min(os.cpu_count() or 1, 4) if watched is Pass.PLAIN else 1,
             cancelled=job.cancelled,
         )
         printed = (ran.finished.stdout + ran.finished.stderr).decode(errors="replace")
-        if watched is Pass.PLAIN and printed:
+        if watched is Pass.PLAIN and order == "forward" and printed:
             job.output = printable(f"{job.output}{printed}", limit=OUTPUT_LIMIT)
         if ran.finding is not None:
             raise self._found(ran.finding, ran.lines, case)
@@ -188,6 +214,14 @@ class _Emulation:
             return end_failure(ran.finished, case.name, self.job.stage.spec.limits)
         message = f"Case {case.name}: the host code ended the process; return from {self.seam.name} instead."
         return Failure(Verdict.RUNTIME_ERROR, "ended_early", message, case=case.name)
+
+
+def _check_loaders(program: bytes) -> None:
+    """Refuses a program that loads libraries itself: nothing of ours does, so the name can only be the submission's."""
+    for name in (b"dlopen", b"dlmopen"):
+        if b"\0" + name + b"\0" in program:
+            message = f"The submission calls {name.decode()}; launch kernels through the CUDA runtime, which is recorded."
+            raise Failure(Verdict.CONTRACT_VIOLATION, "forbidden_call", message)
 
 
 def representative(sizes: Sequence[tuple[Case, int]]) -> list[Case]:

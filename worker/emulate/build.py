@@ -119,7 +119,7 @@ def messages(file: str, told: str) -> str:
         if place is None:
             if showing and line.startswith((" ", "\t")):
                 kept.append(line[:300])
-            elif "undefined reference" in line or "relocation" in line or "multiple definition" in line:
+            elif "undefined reference" in line or "multiple definition" in line:
                 kept.append(_at_link(line)[:300])
             continue
         own = Path(place["file"]).name == file
@@ -152,13 +152,14 @@ def _compile_error(seam: Seam, told: str) -> Failure:
     text = messages(seam.file, told) or told[-2000:]
     undefined = _UNDEFINED.findall(told)
     if seam.name in undefined:
-        return _refused(
-            "missing_function",
-            f"{seam.file} defines no function {seam.name}; the stage asks for: {seam.signature}",
-            text,
-        )
+        message = f"There is no function `{seam.signature}`."
+        return Failure(Verdict.CONTRACT_VIOLATION, "missing_function", message, log=text[:LOG_LIMIT])
     if "the seam of this stage" in told and "error" in told:
         return _refused("wrong_signature", f"{seam.name} has another signature than the stage's: {seam.signature}", text)
+    driver = [name for name in undefined if name.startswith(("cu", "nvrtc"))]
+    if driver:
+        message = f"The submission uses {driver[0]}, which cannot be recorded; docs/tape.md lists what can."
+        return Failure(Verdict.CONTRACT_VIOLATION, "forbidden_call", message, log=text[:LOG_LIMIT])
     if undefined:
         return _refused("undefined_name", f"{seam.file} uses {undefined[0]}, which is defined nowhere.", text)
     first = next((line for line in text.splitlines() if "error" in line), text.splitlines()[0] if text else "")

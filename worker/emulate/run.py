@@ -123,7 +123,7 @@ def cpu_allowance(limits: StageLimits, build: Pass, call: Call) -> float:
 
     Processor time, so that a busy machine changes no verdict.
     """
-    by_size = 1 + min(call.size() / (1 << 20), 10.0)
+    by_size = 1 + min(call.size() / (1 << 19), 30.0)
     return limits.case_s * by_size * (1 if build is Pass.PLAIN else 3)
 
 

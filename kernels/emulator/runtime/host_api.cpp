@@ -110,7 +110,7 @@ cudaError_t host_function(cudaStream_t, void (*function)(void*), void* data, con
   return cudaSuccess;
 }
 
-cudaError_t forbidden(const char* call, int line) { return violation("unrecordable_call", call, "", 0, line); }
+cudaError_t refused_call(const char* call, const char* detail, int line) { return violation("unrecordable_call", call, detail, 0, line); }
 
 // ----------------------------------------------------------------------------------------------------------- memory
 

@@ -1,4 +1,4 @@
-// One float before the start of the output.
+// One float before the start of the output: seen in the slack before it, or as a fault where there is none.
 #include "attention.h"
 
 #include <math.h>

