@@ -6,9 +6,6 @@ claim in Postgres decides. So none of Celery's own retries, late acknowledgement
 
 from __future__ import annotations
 
-import ctypes
-import signal
-
 from celery import Celery
 from celery.signals import worker_process_init, worker_process_shutdown
 
@@ -17,9 +14,9 @@ from kernelgate.protocol import GRADE_TASK
 from kernelgate.settings import settings
 from worker import tasks
 from worker.host import open_sandbox
+from worker.orphans import die_with_parent
 from worker.sandbox import Sandbox
 
-PR_SET_PDEATHSIG = 1
 RESTORE_S = 2
 
 app = Celery("kernelgate", broker=settings().broker_url, set_as_current=True)
@@ -60,7 +57,7 @@ def grade(submission_id: str) -> None:
 def start_process(**_: object) -> None:
     """In a fresh pool process: dies with its parent, has connections and a sandbox of its own."""
     global _sandbox
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    die_with_parent()
     db.reset()
     _sandbox = open_sandbox()
 

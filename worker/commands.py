@@ -104,7 +104,7 @@ def verify_stages(folders: tuple[Path, ...], to_database: bool, as_json: bool) -
 
     Without FOLDERS: every stage of the graders folder, or with --record those whose version is not yet proven.
     """
-    chosen = list(folders) or (unverified() if to_database else _all_stages())
+    chosen = list(folders) or (unverified(failed_too=True) if to_database else _all_stages())
     reports = []
     try:
         with open_sandbox() as sandbox:

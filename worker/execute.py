@@ -31,6 +31,8 @@ from worker.sandbox import End, Finished, Limits, Session, SessionEnded
 
 ALIGNMENT = 64
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+MAX_PAYLOAD = 64 << 20
+"""Bytes of one case's outputs at most: this process holds them, so a sandbox must not be able to ask for more."""
 RUNNER = Path("pytorch/runner.py")
 
 
@@ -157,7 +159,7 @@ class Execution:
 
         try:
             self.session.write(order, within_s=limits.case_s)
-            return frames.receive(read, max_payload=limits.memory_mb << 20)
+            return frames.receive(read, max_payload=MAX_PAYLOAD)
         except SessionEnded as ended:
             self.finished = ended.finished
             raise end_failure(ended.finished, case, limits) from None

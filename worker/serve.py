@@ -29,6 +29,7 @@ from kernelgate.verdicts import State
 from worker.app import app
 from worker.host import forget_worker, queues, report_worker, worker_name
 from worker.identity import host_name
+from worker.orphans import die_with_parent
 from worker.sweep import sweep
 from worker.verify import unverified
 
@@ -47,6 +48,7 @@ class Worker:
         self._child: subprocess.Popen[bytes] | None = None
         self._verifying: subprocess.Popen[bytes] | None = None
         self._due: dict[str, float] = {}
+        self._first_look = True
 
     def run(self) -> int:
         """Works until SIGTERM or SIGINT; the exit status is 0 then, and Celery's when it ended by itself."""
@@ -92,16 +94,18 @@ class Worker:
             log.warning("swept: requeued %s, gave up %s", swept.requeued, swept.given_up)
 
     def _verify_new(self) -> None:
-        """A stage dropped into the folder goes live by itself: verified beside the running work, at low priority."""
+        """A stage dropped into the folder goes live by itself: verified beside the running work, at low priority.
+
+        One that failed is tried again when a worker starts, and by `kernelgate stage verify --record FOLDER`.
+        """
         if self._verifying is not None and self._verifying.poll() is None:
             return
         self._verifying = None
-        folders = unverified()
+        folders = unverified(failed_too=self._first_look)
+        self._first_look = False
         if folders:
             command = [sys.executable, "-m", "kernelgate", "stage", "verify", "--record", *map(str, folders)]
-            self._verifying = subprocess.Popen(
-                ["nice", "-n", "5", *command], env=environment(settings()), stdin=subprocess.DEVNULL
-            )
+            self._verifying = _start(["nice", "-n", "5", *command])
 
     def _restart_if_deaf(self) -> None:
         if self._child is not None and _waits_unheard(self.started):
@@ -123,7 +127,14 @@ def _celery() -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "celery", "-A", "worker.app", "worker"]
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", f"--loglevel={settings().log_level}"]
     where = ["--queues", ",".join(queues()), "--hostname", f"kernelgate-{os.getpid()}@%h"]
-    return subprocess.Popen([*command, *quiet, *where], env=environment(settings()), stdin=subprocess.DEVNULL)
+    return _start([*command, *quiet, *where])
+
+
+def _start(command: list[str]) -> subprocess.Popen[bytes]:
+    """A child that a killed parent takes along: the next worker must not find it still grading."""
+    env = environment(settings())
+    # The parent has one thread when it starts children, so nothing it could hold is held between fork and exec.
+    return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:

@@ -36,6 +36,7 @@ def environment() -> Environment:
         plain=plain,
         exact=number,
         duration=duration,
+        title_word=title_word,
         short=short,
         times=times,
         bytes=size,
@@ -95,6 +96,11 @@ def short(value: object) -> str:
         return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
     digits = max(0, 3 - math.floor(math.log10(abs(value))))
     return f"{value:,.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:,.0f}"
+
+
+def title_word(text: str) -> str:
+    """The first letter in capitals, the rest as it is."""
+    return text[:1].upper() + text[1:]
 
 
 def times(value: float | None) -> str:

@@ -40,6 +40,8 @@ def render_lesson(stage: str, text: str) -> Lesson:
     for kind, rule in _rules(stage).items():
         parser.add_render_rule(kind, rule)
     tokens = parser.parse(text)
+    if tokens and tokens[0].tag == "h1":  # the page has the stage's title already
+        del tokens[:3]
     headings = tuple(_shift_headings(tokens))
     return Lesson(Markup(parser.renderer.render(tokens, parser.options, {})), headings)  # noqa: S704 - html is off
 

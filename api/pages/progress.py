@@ -21,7 +21,7 @@ TITLES: dict[Phase, tuple[str, str]] = {
 
 _INTERPRETED = frozenset({Phase.COMPILE, Phase.LOAD, Phase.CASES, Phase.JUDGE})
 _PLANNED: dict[Backend, frozenset[Phase]] = {
-    Backend.TORCH: _INTERPRETED,
+    Backend.TORCH: _INTERPRETED - {Phase.COMPILE},
     Backend.INTERPRETER: _INTERPRETED,
     Backend.EMULATOR: _INTERPRETED,
     Backend.GPU: frozenset(Phase) - {Phase.LOAD},

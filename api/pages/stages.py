@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from fractions import Fraction
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -28,6 +30,7 @@ from kernelgate.stages import Stage
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 ANSWER_LIMIT = 100
+_NUMBER = re.compile(r"[+-]?(\d{1,20}/0*[1-9]\d{0,18}|\d{1,20}(\.\d{0,20})?|\.\d{1,20})")
 
 
 @router.get("/stages/{stage}")
@@ -145,12 +148,17 @@ def _answered(
 
 
 def same_answer(given: str, wanted: str) -> bool:
-    """Numbers are equal within 0.1 %, or half a unit of the answer's last digit; words when letters and digits agree."""
-    try:
-        value, goal = float(given.strip().replace(",", ".")), float(wanted)
-    except ValueError:
+    """Numbers and fractions are equal within 0.1 %; anything else when its letters and digits agree."""
+    value, goal = _value(given), _value(wanted)
+    if value is None or goal is None:
         return bool(_letters(given)) and _letters(given) == _letters(wanted)
-    return math.isfinite(value) and abs(value - goal) <= max(1e-3 * abs(goal), 1e-9)
+    return abs(value - goal) <= abs(goal) / 1000
+
+
+def _value(text: str) -> Fraction | None:
+    """`5`, `1.5`, `1,5` or `4/3`; None for what is no number. Bounded before it is parsed: exponents make huge integers."""
+    compact = text.strip().replace(",", ".").replace(" ", "")
+    return Fraction(compact) if _NUMBER.fullmatch(compact) else None
 
 
 def _letters(text: str) -> str:

@@ -24,6 +24,7 @@ import torch
 
 PREFIX = struct.Struct("<4sI")
 TEXT_LIMIT = 6000
+MAX_PAYLOAD = 64 << 20  # what the trusted side reads of one case
 
 
 class Violation(Exception):  # noqa: N818 - drivers raise it as a statement about the submission
@@ -108,7 +109,7 @@ def raw(outputs):
     """Names, dtypes, shapes and bytes of what a driver returned."""
     if not isinstance(outputs, dict):
         raise Violation("wrong_return_type", f"the driver returned {type(outputs).__name__}")
-    listed, parts = [], []
+    listed, parts, total = [], [], 0
     for name, tensor in outputs.items():
         if type(tensor) is not torch.Tensor:
             raise Violation(
@@ -117,6 +118,11 @@ def raw(outputs):
         if tensor.device.type != "cpu" or tensor.layout != torch.strided:
             raise Violation(
                 "wrong_device", f"{name} is on {tensor.device}, {tensor.layout}; a dense CPU tensor is accepted"
+            )
+        total += tensor.numel() * tensor.element_size()
+        if total > MAX_PAYLOAD:
+            raise Violation(
+                "too_large", f"{name} {list(tensor.shape)} brings the results to {total} bytes; {MAX_PAYLOAD} fit"
             )
         plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
         listed.append({"name": name, "dtype": str(plain.dtype).removeprefix("torch."), "shape": list(plain.shape)})

@@ -32,7 +32,7 @@ from tests.conftest import free_port, make_account, take_stages_as_proven, wait_
 
 pytestmark = pytest.mark.timeout(420)
 STAGE = "online_softmax"
-COUNT = 3
+COUNT = 2
 SLEEP_S = 2.0
 PATIENCE_S = 150.0
 BEGUN = "SELECT 1 FROM events WHERE submission_id = ANY(:ids) AND kind = 'phase' AND data->>'state' = 'started'"
@@ -102,7 +102,7 @@ def site() -> Iterator[Site]:
     root = Path(tempfile.mkdtemp(prefix="kgd-"))
     root.chmod(0o711)
     data = DataDir(root)
-    postgres, broker = Postgres(data, durable=False), Broker(data)
+    postgres, broker = Postgres(data), Broker(data)
     children: list[Child] = []
     try:
         postgres.start()

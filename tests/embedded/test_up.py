@@ -18,8 +18,10 @@ import httpx
 import pytest
 
 from kernelgate.settings import ROOT
+from worker.scaffold import scaffold
 
 PATIENCE_S = 240.0
+STAGE = "probe"
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -42,8 +44,9 @@ class Running:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._said.put(line.rstrip("\n"))
+        with self.process.stdout as said:
+            for line in said:
+                self._said.put(line.rstrip("\n"))
 
     def until(self, pattern: str) -> re.Match[str]:
         """The first line from here on that has the pattern."""
@@ -81,10 +84,21 @@ class Running:
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
-    """The data folder that these tests share, in the order they stand: the first start, then later ones."""
-    with tempfile.TemporaryDirectory(prefix="kgu-", ignore_cleanup_errors=True) as root:
-        Path(root).chmod(0o711)
-        yield Path(root)
+    """The data folder that these tests share, in the order they stand: the first start, then later ones.
+
+    The one stage is a new one, whose proof takes seconds.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="kgu-", ignore_cleanup_errors=True) as root,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        place = Path(root) / "data"
+        for folder in (Path(root), place, Path(root) / "stages"):
+            folder.mkdir(exist_ok=True)
+            folder.chmod(0o755)
+        scaffold(STAGE, Path(root) / "stages")
+        patch.setenv("KERNELGATE_GRADERS_DIR", str(Path(root) / "stages"))
+        yield place
 
 
 def kernelgate(root: Path, *words: str) -> str:
@@ -111,7 +125,7 @@ def test_the_first_start_proves_itself_and_leaves_nothing_behind(place: Path) ->
         assert httpx.get(f"{url}/readyz", timeout=10).json()["ready"] is True
         mine = httpx.get(f"{url}/me", headers={"Authorization": f"Bearer {token}"}, timeout=10)
         assert mine.json()["handle"] == "admin"
-        board = httpx.get(f"{url}/leaderboard/online_softmax", headers={"Accept": "application/json"}, timeout=10)
+        board = httpx.get(f"{url}/leaderboard/{STAGE}", headers={"Accept": "application/json"}, timeout=10)
         assert "kernelgate-sample" not in board.text
         # Another terminal finds the running service without being told where it is.
         assert re.search(r"kg_\S{20,}", kernelgate(place, "token", "create", "admin"))

@@ -129,6 +129,12 @@ BROKEN = {
         "wrong_value",
         "NaN",
     ),
+    "result_too_large": (
+        b"import torch\ndef scaling(x, y, factor):\n    return torch.zeros(1).repeat(17 << 20)\n",
+        Verdict.CONTRACT_VIOLATION,
+        "too_large",
+        "71303168 bytes",
+    ),
     "noise_on_the_channel": (
         (
             b"channel = __import__('inspect').stack()\nimport os\n"

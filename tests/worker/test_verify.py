@@ -104,6 +104,10 @@ def test_a_verified_version_is_recorded_and_a_changed_one_is_new(
     with transaction() as session:
         row = session.get_one(StageVersion, ("scaling", report.hash))
     assert row.verified
+    with transaction() as session:
+        session.get_one(StageVersion, ("scaling", report.hash)).verified = False
+    assert unverified() == []
+    assert unverified(failed_too=True) == [folder]
     (folder / "provided").mkdir()
     (folder / "provided" / "more.py").write_text("")
     assert unverified() == [folder]
