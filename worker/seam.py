@@ -33,7 +33,10 @@ class Parameter:
 
 
 _SIGNATURE = re.compile(r'extern "C" void (?P<name>[A-Za-z_]\w*)\s*\((?P<parameters>[^()]*)\)')
-_PARAMETER = re.compile(r"(?P<type>(?:const )?(?:float|int|unsigned|double|__half|__nv_bfloat16|cudaStream_t))\s*(?P<star>\*?)\s*(?P<name>[A-Za-z_]\w*)")
+_PARAMETER = re.compile(
+    r"(?P<type>(?:const )?(?:float|int|unsigned|double|__half|__nv_bfloat16|cudaStream_t))"
+    r"\s*(?P<star>\*?)\s*(?P<name>[A-Za-z_]\w*)"
+)
 DTYPES = {
     "float": "float32",
     "double": "float64",

@@ -1,4 +1,4 @@
-"""The kernels of `kernels/`, each with its inputs and what numpy says about them. `benchmarks/emulator.py` runs them on a GPU too."""
+"""The kernels of `kernels/`, each with its inputs and what numpy says about them."""
 
 from __future__ import annotations
 
@@ -181,10 +181,35 @@ def _mix(a: Arrays) -> Arrays:
 
 
 SAMPLES = (
-    Sample("vector_add", arrays(a=normal(1003), b=normal(1003)), {"c": (1003, "float32")}, lambda a: {"c": a["a"] + a["b"]}, {"n": 1003}),
-    Sample("reduce", arrays(x=normal(5000)), {"out": (1, "float32")}, lambda a: {"out": a["x"].sum(dtype=np.float64)[None] + 0}, {"n": 5000}, 2e-5),
-    Sample("scan", arrays(x=integers(-9, 99, 1500)), {"out": (1500, "int32")}, lambda a: {"out": np.cumsum(a["x"])}, {"n": 1500}),
-    Sample("transpose", arrays(**{"in": normal(70, 45)}), {"out": (3150, "float32")}, lambda a: {"out": a["in"].T}, {"rows": 70, "columns": 45}),
+    Sample(
+        "vector_add",
+        arrays(a=normal(1003), b=normal(1003)),
+        {"c": (1003, "float32")},
+        lambda a: {"c": a["a"] + a["b"]},
+        {"n": 1003},
+    ),
+    Sample(
+        "reduce",
+        arrays(x=normal(5000)),
+        {"out": (1, "float32")},
+        lambda a: {"out": a["x"].sum(dtype=np.float64)[None] + 0},
+        {"n": 5000},
+        2e-5,
+    ),
+    Sample(
+        "scan",
+        arrays(x=integers(-9, 99, 1500)),
+        {"out": (1500, "int32")},
+        lambda a: {"out": np.cumsum(a["x"])},
+        {"n": 1500},
+    ),
+    Sample(
+        "transpose",
+        arrays(**{"in": normal(70, 45)}),
+        {"out": (3150, "float32")},
+        lambda a: {"out": a["in"].T},
+        {"rows": 70, "columns": 45},
+    ),
     Sample(
         "matmul",
         arrays(a=normal(70, 33), b=normal(33, 90)),
@@ -195,14 +220,31 @@ SAMPLES = (
     ),
     Sample(
         "wmma_matmul",
-        lambda rng: {"a": rng.standard_normal((48, 64)).astype(np.float16), "b": rng.standard_normal((32, 64)).astype(np.float16)},
+        lambda rng: {
+            "a": rng.standard_normal((48, 64)).astype(np.float16),
+            "b": rng.standard_normal((32, 64)).astype(np.float16),
+        },
         {"c": (48 * 32, "float32")},
         lambda a: {"c": 0.5 * a["a"].astype(np.float64) @ a["b"].T},
         {"m": 48, "n": 32, "k": 64},
         2e-6,
     ),
-    Sample("softmax", arrays(x=normal(10, 77)), {"y": (770, "float32")}, lambda a: {"y": _softmax(a["x"])}, {"rows": 10, "columns": 77}, 1e-6),
-    Sample("layer_norm", arrays(x=normal(5, 130), gain=normal(130), shift=normal(130)), {"y": (650, "float32")}, _layer_norm, {"rows": 5, "width": 130}, 1e-6),
+    Sample(
+        "softmax",
+        arrays(x=normal(10, 77)),
+        {"y": (770, "float32")},
+        lambda a: {"y": _softmax(a["x"])},
+        {"rows": 10, "columns": 77},
+        1e-6,
+    ),
+    Sample(
+        "layer_norm",
+        arrays(x=normal(5, 130), gain=normal(130), shift=normal(130)),
+        {"y": (650, "float32")},
+        _layer_norm,
+        {"rows": 5, "width": 130},
+        1e-6,
+    ),
     Sample(
         "histogram",
         arrays(x=integers(0, 64, 3000)),
@@ -210,24 +252,71 @@ SAMPLES = (
         lambda a: {"bins": np.bincount(a["x"], minlength=64)},
         {"n": 3000},
     ),
-    Sample("producer_consumer", arrays(x=normal(7 * 96)), {"y": (7 * 96, "float32")}, lambda a: {"y": a["x"] * a["x"]}, {"chunks": 7}),
-    Sample("stencil", arrays(**{"in": normal(37, 50)}), {"out": (1850, "float32")}, _stencil, {"height": 37, "width": 50}, 1e-6),
-    Sample("bitonic_sort", arrays(**{"in": integers(-1000, 1000, 1200)}), {"out": (1200, "int32")}, _bitonic, {"n": 1200}),
+    Sample(
+        "producer_consumer",
+        arrays(x=normal(7 * 96)),
+        {"y": (7 * 96, "float32")},
+        lambda a: {"y": a["x"] * a["x"]},
+        {"chunks": 7},
+    ),
+    Sample(
+        "stencil",
+        arrays(**{"in": normal(37, 50)}),
+        {"out": (1850, "float32")},
+        _stencil,
+        {"height": 37, "width": 50},
+        1e-6,
+    ),
+    Sample(
+        "bitonic_sort", arrays(**{"in": integers(-1000, 1000, 1200)}), {"out": (1200, "int32")}, _bitonic, {"n": 1200}
+    ),
     Sample("sparse_product", _sparse_inputs, {"y": (50, "float32")}, _sparse, {"rows": 50}, 1e-6),
     Sample("work_queue", arrays(items=integers(1, 3000, 300)), {"steps": (300, "int32")}, _collatz, {"n": 300}),
     Sample(
         "half2_axpy",
-        lambda rng: {"x": rng.standard_normal(301).astype(np.float16), "y": rng.standard_normal(301).astype(np.float16)},
+        lambda rng: {
+            "x": rng.standard_normal(301).astype(np.float16),
+            "y": rng.standard_normal(301).astype(np.float16),
+        },
         {"out": (301, "float16")},
         _half2,
         {"n": 301, "a": 0.7},
     ),
-    Sample("bf16_scale", lambda rng: {"x": bf16(rng.standard_normal(200))}, {"y": (200, "uint16")}, _bf16_scale, {"n": 200}),
-    Sample("jacobi", arrays(start=normal(300)), {"a": (300, "float32"), "b": (300, "float32")}, _jacobi, {"n": 300, "steps": 6}),
-    Sample("async_copy", arrays(x=normal(9, 256)), {"sums": (256, "float32")}, lambda a: {"sums": a["x"].sum(axis=0, dtype=np.float64)}, {"rows": 9}, 1e-6),
-    Sample("look_back", arrays(x=integers(-50, 90, 1000)), {"out": (1000, "int32")}, lambda a: {"out": np.cumsum(a["x"])}, {"n": 1000}),
-    Sample("big_shared", arrays(x=normal(9000)), {"out": (9000, "float32")}, lambda a: {"out": a["x"][::-1]}, {"n": 9000}),
-    Sample("integer_functions", arrays(x=integers(0, 1 << 32, 400, dtype="uint32")), {"out": (400, "uint32")}, _mix, {"n": 400}),
+    Sample(
+        "bf16_scale", lambda rng: {"x": bf16(rng.standard_normal(200))}, {"y": (200, "uint16")}, _bf16_scale, {"n": 200}
+    ),
+    Sample(
+        "jacobi",
+        arrays(start=normal(300)),
+        {"a": (300, "float32"), "b": (300, "float32")},
+        _jacobi,
+        {"n": 300, "steps": 6},
+    ),
+    Sample(
+        "async_copy",
+        arrays(x=normal(9, 256)),
+        {"sums": (256, "float32")},
+        lambda a: {"sums": a["x"].sum(axis=0, dtype=np.float64)},
+        {"rows": 9},
+        1e-6,
+    ),
+    Sample(
+        "look_back",
+        arrays(x=integers(-50, 90, 1000)),
+        {"out": (1000, "int32")},
+        lambda a: {"out": np.cumsum(a["x"])},
+        {"n": 1000},
+    ),
+    Sample(
+        "big_shared", arrays(x=normal(9000)), {"out": (9000, "float32")}, lambda a: {"out": a["x"][::-1]}, {"n": 9000}
+    ),
+    Sample(
+        "integer_functions",
+        arrays(x=integers(0, 1 << 32, 400, dtype="uint32")),
+        {"out": (400, "uint32")},
+        _mix,
+        {"n": 400},
+    ),
     Sample(
         "streams",
         arrays(x=normal(333)),
@@ -235,5 +324,11 @@ SAMPLES = (
         lambda a: {"y": a["x"] + np.where(np.arange(333) < 166, np.float32(1), np.float32(2))},
         {"n": 333},
     ),
-    Sample("compaction", arrays(x=integers(-50, 50, 700)), {"out": (700, "int32"), "counts": (2, "int32")}, _compaction, {"n": 700}),
+    Sample(
+        "compaction",
+        arrays(x=integers(-50, 50, 700)),
+        {"out": (700, "int32"), "counts": (2, "int32")},
+        _compaction,
+        {"n": 700},
+    ),
 )

@@ -25,9 +25,7 @@ def _run(emulated: Emulated, sample: Sample, build: Pass, **schedule: object) ->
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_a_kernel_gives_numpys_answer_in_every_pass_and_order(
-    emulate: Callable[..., Emulated], sample: Sample
-) -> None:
+def test_a_kernel_gives_numpys_answer_in_every_pass_and_order(emulate: Callable[..., Emulated], sample: Sample) -> None:
     inputs = sample.made()
     emulated = emulate(sample.name, sample.signature(inputs), sample.source)
     plain = _run(emulated, sample, Pass.PLAIN)

@@ -17,7 +17,13 @@ from worker.emulate.toolchain import Pass
 SOURCE = (Path(__file__).parent / "planted" / "bugs.cu").read_text()
 KERNELS = re.findall(r"^KERNEL\((\w+)\)", SOURCE, re.MULTILINE)
 SIGNATURE = 'extern "C" void bugs(const float* x, float* y, int bug, cudaStream_t stream)'
-TWO_BLOCKS = ("blocks_race", "blocks_race_on_variable", "flag_without_fence", "right_flag_with_fence", "right_last_block")
+TWO_BLOCKS = (
+    "blocks_race",
+    "blocks_race_on_variable",
+    "flag_without_fence",
+    "right_flag_with_fence",
+    "right_last_block",
+)
 LIMITS = Limits(wall_s=30, case_s=2, memory_mb=2048)
 
 NONE = ""
@@ -110,7 +116,9 @@ def test_a_race_names_both_lines_and_threads(bugs: Callable[[str, Pass], Ran]) -
     assert ran.finding is not None
     line = next(at for at, text in enumerate(SOURCE.splitlines(), 1) if "KERNEL(missing_barrier)" in text)
     sentence = ran.finding.sentence(ran.lines)
-    assert re.match(rf"line {line}, block \(0, 0, 0\), thread \(\d+, 0, 0\), kernel kernel: a write of 4 bytes at byte", sentence)
+    assert re.match(
+        rf"line {line}, block \(0, 0, 0\), thread \(\d+, 0, 0\), kernel kernel: a write of 4 bytes at byte", sentence
+    )
     assert "of the shared variable a (256 bytes" in sentence
     assert re.search(rf"The other access is a read: line {line}, block \(0, 0, 0\), thread \(\d+, 0, 0\)", sentence)
 

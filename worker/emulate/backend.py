@@ -62,7 +62,9 @@ class _Emulation:
         with job.phases.during(Phase.CASES):
             for case in cases:
                 ran = self._run(case, Pass.PLAIN)
-                if case in watched:  # before its values are judged: a race explains wrong values, not the other way round
+                if (
+                    case in watched
+                ):  # before its values are judged: a race explains wrong values, not the other way round
                     self._watch(case, ran)
                 yield self._judged(case, ran)
 
@@ -92,6 +94,9 @@ class _Emulation:
 
     def _compile(self) -> None:
         job = self.job
+        if "__global__" not in job.source:
+            message = f"{self.seam.file} has no __global__ function that is used."
+            raise Failure(Verdict.COMPILE_ERROR, "no_kernel", message)
         tools = toolchain()
         job.machine = {"emulator": tools.version, "speed": "emulated: not judged on this machine"}
         provided = {name: text for name, text in job.stage.provided.items() if name.endswith((".h", ".cuh", ".hpp"))}
@@ -204,7 +209,8 @@ class _Emulation:
                 return f"Case {case.name}: the seam threw an exception: {printable(finding.text, limit=500)}."
             case "still_running":
                 told = printable(finding.sentence(lines), limit=1500)
-                return f"Case {case.name}: stopped after {cpu_allowance(limits, watched, self._call(case)):.0f} s of processor time. {told}"
+                allowed = cpu_allowance(limits, watched, self._call(case))
+                return f"Case {case.name}: stopped after {allowed:.0f} s of processor time. {told}"
             case _:
                 return f"Case {case.name}, {finding.build} pass: {printable(finding.sentence(lines), limit=1500)}"
 
@@ -220,7 +226,9 @@ def _check_loaders(program: bytes) -> None:
     """Refuses a program that loads libraries itself: nothing of ours does, so the name can only be the submission's."""
     for name in (b"dlopen", b"dlmopen"):
         if b"\0" + name + b"\0" in program:
-            message = f"The submission calls {name.decode()}; launch kernels through the CUDA runtime, which is recorded."
+            message = (
+                f"The submission calls {name.decode()}; launch kernels through the CUDA runtime, which is recorded."
+            )
             raise Failure(Verdict.CONTRACT_VIOLATION, "forbidden_call", message)
 
 

@@ -55,7 +55,9 @@ def build(
     files = {"submission.cpp": _rewritten(seam, source).encode(), seam.file: source.encode()}
     for name, text in (provided or {}).items():
         files[name] = rewriter().rewrite(text, name, main=False).text.encode()
-    callers = {build: toolchain.caller(build, seam.name, seam.signature, parameters(seam.signature)) for build in wanted}
+    callers = {
+        build: toolchain.caller(build, seam.name, seam.signature, parameters(seam.signature)) for build in wanted
+    }
     done = sandbox.run(
         ["/bin/sh", "-c", _script(toolchain, wanted, callers)],
         limits=COMPILE_LIMITS,
@@ -155,7 +157,9 @@ def _compile_error(seam: Seam, told: str) -> Failure:
         message = f"There is no function `{seam.signature}`."
         return Failure(Verdict.CONTRACT_VIOLATION, "missing_function", message, log=text[:LOG_LIMIT])
     if "the seam of this stage" in told and "error" in told:
-        return _refused("wrong_signature", f"{seam.name} has another signature than the stage's: {seam.signature}", text)
+        return _refused(
+            "wrong_signature", f"{seam.name} has another signature than the stage's: {seam.signature}", text
+        )
     driver = [name for name in undefined if name.startswith(("cu", "nvrtc"))]
     if driver:
         message = f"The submission uses {driver[0]}, which cannot be recorded; docs/tape.md lists what can."

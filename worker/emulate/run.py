@@ -89,7 +89,7 @@ def run(
     seed: int = 1,
     cancelled: Callable[[], bool] = never,
 ) -> Ran:
-    """Calls the seam once. order: how fibres take turns (forward, reverse, random by `seed`); the result may not depend on it."""
+    """Calls the seam once. order: how fibres take turns (forward, reverse, random by `seed`); no result may depend on it."""
     names = [*call.inputs, *call.outputs]
     settings = {
         "EMULATOR_FINDINGS": findings.FILE,
@@ -144,7 +144,9 @@ def _sandbox_limits(limits: StageLimits, build: Pass, call: Call) -> Limits:
 def _lines(sandbox: Sandbox, seam: Seam, executable: bytes, finding: Finding) -> dict[str, int]:
     def addr2line(asked: list[str]) -> str:
         done = sandbox.run(
-            ["/usr/bin/addr2line", "-i", "-a", "-e", "submission", *asked], limits=ADDR2LINE_LIMITS, files={"submission": executable}
+            ["/usr/bin/addr2line", "-i", "-a", "-e", "submission", *asked],
+            limits=ADDR2LINE_LIMITS,
+            files={"submission": executable},
         )
         return done.stdout.decode(errors="replace")
 

@@ -158,7 +158,8 @@ class Toolchain:
         return tuple(
             flag
             for flag in self.flags(build)
-            if "sanitize" not in flag and flag not in ("-mllvm", "-tsan-distinguish-volatile=1", "--param", "tsan-distinguish-volatile=1")
+            if "sanitize" not in flag
+            and flag not in ("-mllvm", "-tsan-distinguish-volatile=1", "--param", "tsan-distinguish-volatile=1")
         )
 
     def compile_command(self, build: Pass, source: str, output: str) -> list[str]:

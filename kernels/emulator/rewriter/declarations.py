@@ -129,7 +129,9 @@ def _specifier_start(tokens: Tokens, qualifier: int) -> int:
     return start
 
 
-def _read(tokens: Tokens, qualifier: int, *, initialised: bool = False) -> Declaration:
+def _read(  # noqa: C901 - one scan over a declarator list, with a branch for each kind of token
+    tokens: Tokens, qualifier: int, *, initialised: bool = False
+) -> Declaration:
     """The declaration around `qualifier`. Raises RewriteError when it has no name, or an initialiser it may not have."""
     start, index, angle = _specifier_start(tokens, qualifier), qualifier + 1, 0
     names: list[int] = []

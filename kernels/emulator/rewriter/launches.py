@@ -65,9 +65,7 @@ def _callee_start(tokens: Tokens, last: int) -> int:
     elif tokens.is_op(last, "]"):
         first = tokens.previous(_partner(tokens, last) - 1)
     if not tokens.is_name(first):
-        raise RewriteError(
-            tokens.items[last].line, "cannot read the kernel's name before `<<<`; launch it by its name"
-        )
+        raise RewriteError(tokens.items[last].line, "cannot read the kernel's name before `<<<`; launch it by its name")
     return _qualified_start(tokens, first)
 
 

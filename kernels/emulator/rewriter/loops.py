@@ -6,7 +6,7 @@ others run; in a file that uses `volatile`, every loop body with braces starts w
 
 from __future__ import annotations
 
-from .tokens import REACH, Tokens
+from .tokens import Tokens
 
 
 def rewrite_loops(tokens: Tokens, *, volatile: bool) -> None:
@@ -37,7 +37,7 @@ def _ends_do(tokens: Tokens, index: int) -> bool:
     before = tokens.previous(index - 1)
     if tokens.is_op(before, "}") and tokens.partner[before] >= 0:
         return tokens.is_name(tokens.previous(tokens.partner[before] - 1), "do")
-    first = max(0, index - REACH)
+    first = max(0, index - 100)  # a `do` without braces holds one statement
     while before >= first and not (tokens.items[before].kind == "op" and tokens.items[before].text in ("{", "}")):
         if tokens.is_name(before, "do"):
             return True

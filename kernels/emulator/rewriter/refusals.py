@@ -32,7 +32,8 @@ def _refuse_include(text: str, line: int) -> None:
     for start, title in _ABSENT.items():
         if match and match.group(1).startswith(start):
             raise RewriteError(
-                line, f"<{match.group(1)[:80]}>: {title} cannot be emulated without a GPU; write this part in plain CUDA C++"
+                line,
+                f"<{match.group(1)[:80]}>: {title} cannot be emulated without a GPU; write this part in plain CUDA C++",
             )
 
 
