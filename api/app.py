@@ -29,7 +29,7 @@ from api.limits import Streams
 from api.metrics import Metrics
 from api.pages import Static, problem_page
 from api.pages import router as pages
-from api.problems import Problem, Refusal, handle
+from api.problems import Problem, Refusal, documented, handle
 from api.routes import admin, admin_grading, health, leaderboard, me, session, stages, submissions, submit
 from kernelgate import __version__
 from kernelgate.settings import settings
@@ -95,6 +95,15 @@ def body_limit(scope: Scope) -> int:
     return 6 * settings().source_limit + SMALL_BODY if scope["path"] == "/submit" else SMALL_BODY
 
 
+def _name_refused_fields(document: dict[str, Any]) -> None:
+    """Puts our problem document where the framework describes its own form of a refused parameter, which is never sent."""
+    for operation in (each for path in document["paths"].values() for each in path.values()):
+        if "application/json" in operation["responses"].get("422", {}).get("content", {}):
+            operation["responses"]["422"] = documented("invalid_field")[422]
+    for name in ("HTTPValidationError", "ValidationError"):
+        document["components"]["schemas"].pop(name, None)
+
+
 def openapi(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document: the routes', with the problem document's schema and the two ways to sign in."""
     if app.openapi_schema is None:
@@ -104,6 +113,7 @@ def openapi(app: FastAPI) -> dict[str, Any]:
         parts = document.setdefault("components", {})
         problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
         parts.setdefault("schemas", {}).update({**problem.pop("$defs", {}), "Problem": problem})
+        _name_refused_fields(document)
         parts["securitySchemes"] = {
             "token": {"type": "http", "scheme": "bearer", "description": "An API token, `kg_…`."},
             "session": {"type": "apiKey", "in": "cookie", "name": "kernelgate", "description": "A signed-in browser."},

@@ -32,7 +32,10 @@ FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 
 
 class BodyLimit:
-    """ASGI middleware: at most `limit(scope)` bytes of body, else 413, while the rest is still on its way."""
+    """ASGI middleware: at most `limit(scope)` bytes of body, else 413 while the rest is still on its way.
+
+    Addresses with a NUL are refused here too, before anything looks at them.
+    """
 
     def __init__(self, app: ASGIApp, limit: Callable[[Scope], int]) -> None:
         self.app = app
@@ -41,6 +44,8 @@ class BodyLimit:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
+        if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
+            return await problem_response(_nul())(scope, receive, send)
         limit = self.limit(scope)
         stated = Headers(scope=scope).get("content-length", "")
         if stated.isdigit() and int(stated) > limit:
@@ -56,6 +61,13 @@ class BodyLimit:
             return message
 
         return await self.app(scope, counted, send)
+
+
+def _nul() -> Refusal:
+    """No name, id or search has a NUL, and Postgres refuses to be asked about one."""
+    return Refusal(
+        "invalid_field", "The address contains the character NUL.", field="path", accepted="text without NUL"
+    )
 
 
 def _too_large(limit: int, value: str) -> Refusal:

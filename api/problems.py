@@ -84,6 +84,13 @@ KINDS: dict[str, Kind] = {
 }
 
 
+SIGNED_IN = (
+    "not_signed_in", "malformed_token", "unknown_token", "expired_token", "revoked_token", "account_disabled",
+    "missing_scope",
+)  # fmt: skip
+"""What a route that needs an account can answer before it looks at anything else."""
+
+
 class FieldProblem(BaseModel):
     """One thing that is wrong with one field."""
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from api.auth import close_session, cookie_name, open_session
 from api.limits import check_sign_in_limit, record_sign_in_failure
 from api.problems import Refusal
-from kernelgate.accounts import AccountError, audit, create_token, create_user, digest, find_user, scopes_of
+from kernelgate.accounts import HANDLE, AccountError, audit, create_token, create_user, digest, find_user, scopes_of
 from kernelgate.db import transaction
 from kernelgate.models import Invite, Role, Token, User, now
 from kernelgate.settings import settings
@@ -132,7 +132,7 @@ def _by_token(database: Session, secret: str) -> User:
 
 def _new_account(request: Request, database: Session, handle: str, role: Role) -> Opened:
     handle = handle.strip()
-    if find_user(database, handle) is not None:
+    if HANDLE.fullmatch(handle) and find_user(database, handle) is not None:
         raise Refusal("handle_taken", "Somebody has that handle.", field="handle", value=handle)
     try:
         user = create_user(database, handle, role)

@@ -115,7 +115,7 @@ def _printed(title: str, text: str) -> Iterator[str]:
     """What the submission or its compiler printed; every line is marked, so that none can pass for evidence."""
     if not text.strip():
         return
-    lines = plain(text, 8000).rstrip("\n").split("\n")
+    lines = plain(text, 64 * 1024).rstrip("\n").split("\n")
     yield f"{title} (printed, judged by nobody)"
     for each in lines[:OUTPUT_LINES]:
         yield "  | " + each[:WIDTH]

@@ -23,7 +23,7 @@ _NOT_A_NUMBER = (125, 85, 240)
 
 
 class Summary(NamedTuple):
-    """The map in numbers. `first_row` and `last_row` bound the wrong cells; decades: (tolerances from, cells)."""
+    """The map in numbers; `worst` is the largest finite error in tolerances. Rows and columns are the tensor's."""
 
     cells: int
     wrong: int
@@ -33,6 +33,18 @@ class Summary(NamedTuple):
     first_column: int
     last_column: int
     worst: float
+
+    @property
+    def rows(self) -> str:
+        return _span(self.first_row, self.last_row)
+
+    @property
+    def columns(self) -> str:
+        return _span(self.first_column, self.last_column)
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first} to {last}"
 
 
 class Picture(NamedTuple):
@@ -96,7 +108,7 @@ def _colour(level: int) -> tuple[int, int, int]:
 
 
 def summary(error_map: ErrorMap) -> Summary | None:
-    """The map in numbers, or None when it holds no wrong cell. Rows and columns are the tensor's, not the map's."""
+    """The map in numbers, or None when it holds no wrong cell."""
     raw = cells(error_map)
     wrong = [place for place, level in enumerate(raw) if level]
     if not wrong:

@@ -14,7 +14,7 @@ from api.body import described, payload
 from api.dependencies import Admin
 from api.negotiation import see_other
 from api.paging import next_address
-from api.problems import Refusal, documented
+from api.problems import SIGNED_IN, Refusal, documented
 from api.schemas import (
     AuditPage,
     AuditView,
@@ -32,12 +32,12 @@ from api.schemas import (
 from api.sign_in import account_refusal
 from api.tokens import revoke, token_for, tokens_of
 from api.views import base_url
-from kernelgate.accounts import AccountError, audit, create_invite, create_user, find_user
+from kernelgate.accounts import HANDLE, AccountError, audit, create_invite, create_user, find_user
 from kernelgate.db import transaction
 from kernelgate.models import Audit, Invite, User, now
 
 router = APIRouter(prefix="/admin", tags=["admin"])
-REFUSALS = documented("not_signed_in", "unknown_token", "expired_token", "missing_scope", "missing_role")
+REFUSALS = documented(*SIGNED_IN, "missing_role")
 CHANGES = documented("csrf_failed", "cross_site", "invalid_field", "malformed_json")
 Handle = Annotated[str, Path(max_length=64, description="The account's handle.", examples=["ada"])]
 Number = Annotated[int, Path(ge=1, le=2**62, description="Its number, from the list.")]
@@ -82,7 +82,7 @@ async def add_user(request: Request, admin: Admin, body: Annotated[UserBody, Dep
 
 def _add_user(admin: Identity, body: UserBody) -> UserView:
     with transaction() as database:
-        if find_user(database, body.handle) is not None:
+        if HANDLE.fullmatch(body.handle) and find_user(database, body.handle) is not None:
             raise Refusal("handle_taken", "Somebody has that handle.", field="handle", value=body.handle)
         try:
             user = create_user(database, body.handle, body.role)

@@ -13,7 +13,7 @@ from api.body import described, payload
 from api.dependencies import Reader, Submitter
 from api.negotiation import see_other
 from api.paging import Before, Limit, submissions_page
-from api.problems import documented
+from api.problems import SIGNED_IN, documented
 from api.schemas import Me, NewToken, SubmissionPage, TokenBody, TokenView
 from api.tokens import own_token, revoke, tokens_of
 from kernelgate.db import transaction
@@ -22,7 +22,7 @@ from kernelgate.settings import settings
 from kernelgate.verdicts import State, Verdict
 
 router = APIRouter(prefix="/me", tags=["account"])
-_REFUSALS = documented("not_signed_in", "unknown_token", "expired_token", "missing_scope")
+_REFUSALS = documented(*SIGNED_IN)
 TokenId = Annotated[int, Path(description="The token's number, from the list.", ge=1, le=2**62)]
 
 

@@ -16,7 +16,7 @@ from api.catalog import Catalog
 from api.dependencies import EventHub, OpenStreams, StageCatalog, SubmissionId, Submitter, Viewer
 from api.events import Hub, follow, read, sse
 from api.negotiation import JSON, TEXT, preferred, see_other
-from api.problems import Refusal, documented
+from api.problems import SIGNED_IN, Refusal, documented
 from api.schemas import SubmissionView
 from api.submissions import cancel, find, newest_result
 from api.views import view, waiting_text
@@ -26,7 +26,7 @@ from kernelgate.models import Submission
 from kernelgate.protocol import Result
 
 router = APIRouter(prefix="/submissions", tags=["submissions"])
-_REFUSALS = documented("not_signed_in", "expired_token", "missing_scope", "unknown_submission")
+_REFUSALS = documented(*SIGNED_IN, "unknown_submission")
 _LAST_ID = 2**62
 
 

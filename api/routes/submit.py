@@ -14,7 +14,7 @@ from api.catalog import Catalog
 from api.dependencies import Bell, EventHub, StageCatalog, Submitter
 from api.events import wait_final
 from api.negotiation import see_other
-from api.problems import Refusal, documented
+from api.problems import SIGNED_IN, Refusal, documented
 from api.schemas import SubmissionView, SubmitBody, SubmitForm
 from api.submissions import Sent, create
 from api.views import view
@@ -62,8 +62,8 @@ _REQUEST_BODY = {
         200: {"model": SubmissionView, "description": "The verdict came within `wait`; `result` holds it."},
         202: {"model": SubmissionView, "description": "Stored; a worker will grade it."},
         **documented(
-            "malformed_json", "malformed_form", "not_signed_in", "unknown_token", "expired_token", "revoked_token",
-            "missing_scope", "account_disabled", "csrf_failed", "cross_site", "unknown_stage", "slow_body", "stage_closed",
+            *SIGNED_IN,
+            "malformed_json", "malformed_form", "csrf_failed", "cross_site", "unknown_stage", "slow_body", "stage_closed",
             "stage_unverified", "body_too_large", "source_too_large", "unsupported_body", "invalid_field", "empty_source",
             "binary_source", "not_utf8", "wrong_filename", "idempotency_mismatch", "too_many_pending",
             "too_many_per_hour", "database_unavailable",

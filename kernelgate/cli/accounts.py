@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -42,7 +43,10 @@ def database() -> Iterator[Session]:
 
 def actor() -> str:
     """Who stands in the audit log for what the command line did."""
-    return f"command line ({getpass.getuser()})"
+    try:
+        return f"command line ({getpass.getuser()})"
+    except (KeyError, OSError):  # a user id without a name, as in some containers
+        return f"command line (uid {os.getuid()})"
 
 
 def named(session: Session, handle: str) -> User:

@@ -256,7 +256,7 @@ def test_sign_up_gives_an_account_a_session_and_a_token(api: Api, limits: Callab
     problem(api.client.post("/sign-up", json={"handle": "ADA"}), 409, "handle_taken")
 
 
-@pytest.mark.parametrize("handle", ["", "-x", "a b", "<script>", "x" * 40, "é", "a/b"])
+@pytest.mark.parametrize("handle", ["", "-x", "a b", "<script>", "x" * 40, "é", "a/b", "a\x00b", "a\nb"])
 def test_a_handle_that_cannot_be_is_refused(api: Api, limits: Callable[..., None], handle: str) -> None:
     limits(open_signup=True)
     body = problem(api.client.post("/sign-up", json={"handle": handle}), 422, "invalid_field")

@@ -4,7 +4,7 @@
  * It lives in a shadow root: there CodeMirror adopts constructed style sheets, which the page's policy against inline
  * styles does not concern. Colours are the page's custom properties, which shine through.
  */
-import { autocompletion, closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
+import { closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { cpp } from "@codemirror/lang-cpp";
 import { python } from "@codemirror/lang-python";
@@ -88,7 +88,6 @@ function extensions(options: EditorOptions): Extension {
     indentOnInput(),
     bracketMatching(),
     closeBrackets(),
-    autocompletion(),
     highlightActiveLine(),
     highlightSelectionMatches(),
     indentUnit.of("    "),
@@ -96,7 +95,7 @@ function extensions(options: EditorOptions): Extension {
     options.language === "python" ? python() : cpp(),
     syntaxHighlighting(COLOURS),
     LOOK,
-    EditorView.contentAttributes.of({ "aria-label": options.label, spellcheck: "false" }),
+    EditorView.contentAttributes.of({ "aria-label": options.label, spellcheck: "false", tabindex: "0" }),
     EditorView.updateListener.of((update) => {
       if (update.docChanged) options.changed(update.state.doc.toString());
     }),

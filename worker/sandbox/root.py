@@ -30,32 +30,10 @@ CONFIGURATION = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/e
 TOPOLOGY = ("/sys/devices/system/cpu", "/sys/devices/system/node")
 FACTS = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/version", "/proc/filesystems")
 # Of a full /proc, what tells about the whole machine's secrets or steers it.
-MASKED = [
-    "acpi",
-    "asound",
-    "bus",
-    "config.gz",
-    "driver",
-    "fs",
-    "interrupts",
-    "irq",
-    "kallsyms",
-    "kcore",
-    "key-users",
-    "keys",
-    "kmsg",
-    "kpagecount",
-    "kpageflags",
-    "latency_stats",
-    "modules",
-    "sched_debug",
-    "scsi",
-    "slabinfo",
-    "sysrq-trigger",
-    "timer_list",
-    "timer_stats",
-    "vmallocinfo",
-]  # noqa: E501
+MASKED = """
+acpi asound bus config.gz driver fs interrupts irq kallsyms kcore key-users keys kmsg kpagecount kpageflags latency_stats
+modules sched_debug scsi slabinfo sysrq-trigger timer_list timer_stats vmallocinfo
+""".split()
 SLACK = MIB  # so that a run can be seen to be over its limit
 
 

@@ -81,6 +81,11 @@ class Sandbox:
             raise
         log.info("%s", self.layers.describe())
 
+    @property
+    def python(self) -> str:
+        """The interpreter of sessions, as a command that every run may execute."""
+        return self._interpreter.python
+
     def __enter__(self) -> Sandbox:
         return self
 

@@ -246,16 +246,15 @@ def _look(watch: Watch, *, final: bool = False) -> None:
         return
     pids = account.descendants(watch.keeper)
     used = _memory(watch, pids, limits.memory_mb * MIB)
-    spent = time.monotonic() - now
-    watch.next_look = now + max(TICK_S, 5 * spent)  # watching takes a fifth of a core at most
+    watch.next_look = now + max(TICK_S, 5 * (time.monotonic() - now))  # watching takes a fifth of a core at most
     if used > limits.memory_mb * MIB or (watch.cgroup and watch.cgroup.out_of_memory()):
         watch.end = End.MEMORY
     elif now >= watch.next_slow_look or final:
-        watch.next_slow_look = now + max(SLOW_TICK_S, 10 * spent)
         if account.cpu_seconds([watch.keeper, *pids]) > limits.cpu_s:
             watch.end = End.CPU
         elif _scratch_full(watch, pids):
             watch.end = End.SCRATCH
+        watch.next_slow_look = now + max(SLOW_TICK_S, 5 * (time.monotonic() - now))
 
 
 def _memory(watch: Watch, pids: list[int], limit: int) -> int:

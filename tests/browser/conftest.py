@@ -1,0 +1,101 @@
+"""A real chromium against the running product: the service's own worker grades what these tests submit."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from kernelgate.settings import ROOT
+from tests.conftest import Service
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+STAGE = ROOT / "graders" / "online_softmax"
+HONEST = STAGE / "submissions" / "accepted" / "einsum_and_where.py"
+WRONG = STAGE / "submissions" / "wrong_answer" / "alpha_missing_on_normalizer.py"
+VERDICT_MS = 30_000
+_REFUSED = re.compile(r"the server responded with a status of 4\d\d")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
+    if not (ROOT / "web" / "static" / "build" / "manifest.json").is_file():
+        pytest.skip("the pages are not bundled: make web")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox", "--disable-background-networking", "--disable-dev-shm-usage"]
+        )
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A browser of one person. Whatever its console complains about fails the test: errors, blocked styles and scripts."""
+
+    def __init__(self, context: BrowserContext, url: str) -> None:
+        self.context = context
+        self.url = url
+        self.complaints: list[str] = []
+        self.page = context.new_page()
+        self.page.on("console", self._listen)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"{self.page.url}: {error}"))
+
+    def _listen(self, message: Any) -> None:
+        if message.type in ("error", "warning") and not _REFUSED.search(message.text):
+            self.complaints.append(f"{self.page.url}: {message.text}")
+
+    def go(self, path: str) -> Page:
+        self.page.goto(self.url + path)
+        return self.page
+
+    def sign_in(self, token: str) -> None:
+        page = self.go("/sign-in")
+        page.get_by_label("Token").fill(token)
+        page.get_by_role("main").get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+
+    def overflow(self) -> int:
+        """CSS pixels that the page is wider than the window; it must be 0: only tables and code scroll sideways."""
+        return int(self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+    def violations(self) -> list[str]:
+        """What axe finds on the page as it is now."""
+        self.page.evaluate(AXE.read_text())
+        found = self.page.evaluate("async () => (await axe.run(document, {resultTypes: ['violations']})).violations")
+        return [f"{self.page.url} {each['id']}: {[node['target'] for node in each['nodes'][:3]]}" for each in found]
+
+
+Open = Callable[..., Visit]
+
+
+@pytest.fixture
+def visit(chromium: Browser, service: Service) -> Iterator[Open]:
+    """Opens a browser; what it complained about fails the test at its end."""
+    opened: list[Visit] = []
+
+    def open_one(width: int = 1440, height: int = 900, *, theme: str = "light", script: bool = True) -> Visit:
+        context = chromium.new_context(
+            viewport={"width": width, "height": height}, color_scheme=theme, java_script_enabled=script,
+            reduced_motion="reduce",
+        )  # fmt: skip
+        context.set_default_timeout(15_000)
+        opened.append(Visit(context, service.url))
+        return opened[-1]
+
+    yield open_one
+    for each in opened:
+        each.context.close()
+    assert [complaint for each in opened for complaint in each.complaints] == []
+
+
+def choose(page: Page, path: Path) -> None:
+    page.locator("input[type=file]").set_input_files(path)

@@ -1,0 +1,137 @@
+"""Every page at both widths and in both themes: nothing overflows, nothing is out of reach, the policy blocks nothing."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import AXE, HONEST, WRONG, Open
+from tests.conftest import Service
+
+pytestmark = pytest.mark.browser
+
+OPEN = ("/", "/stages", "/stages/online_softmax", "/leaderboard", "/leaderboard/online_softmax", "/sign-in", "/sign-up",
+        "/nothing",        "/me/submissions", "/docs")  # fmt: skip
+ADMIN = ("/me/submissions", "/me/tokens", "/admin/queue", "/admin/submissions", "/admin/stages",
+         "/admin/stages/online_softmax?preview=1", "/admin/users", "/admin/users/admin",
+         "/admin/invites", "/admin/audit")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def graded(service: Service) -> list[str]:
+    """The addresses of an accepted and a wrong submission of the administrator, graded by the real worker."""
+    found = []
+    headers = {"authorization": f"Bearer {service.admin_token}"}
+    with httpx.Client(base_url=service.url, headers=headers, timeout=60) as client:
+        for path in (HONEST, WRONG):
+            fields = {"stage": "online_softmax", "wait": "50"}
+            answer = client.post("/submit", data=fields, files={"file": (path.name, path.read_bytes())})
+            assert answer.status_code == 200, answer.text
+            found.append(f"/submissions/{answer.json()['id']}")
+    return found
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
+def test_pages_fit_and_axe_finds_nothing(
+    visit: Open, service: Service, graded: list[str], width: int, theme: str
+) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: npm ci in web/")
+    found = []
+    for token, paths in (("", OPEN), (service.admin_token, (*ADMIN, *graded, f"{graded[1]}/source"))):
+        person = visit(width, 900, theme=theme)
+        if token:
+            person.sign_in(token)
+        for path in paths:
+            person.go(path)
+            if path.startswith("/stages/"):
+                person.page.locator("#submit").scroll_into_view_if_needed()
+                person.page.locator(".editor .cm-content").wait_for()
+            assert person.overflow() == 0, f"{path} is wider than {width} px"
+            found += person.violations()
+    assert found == []
+
+
+def test_the_editor_keeps_a_draft_compares_and_resets(visit: Open) -> None:
+    person = visit()
+    page = person.go("/stages/online_softmax")
+    editor = page.locator(".editor .cm-content")
+    starter = page.locator("textarea[name=source]").input_value()
+    editor.click()
+    page.keyboard.press("Control+Home")
+    page.keyboard.insert_text("# a draft\n")
+    expect(page.locator(".bench .status")).to_have_text("Draft kept in this browser")
+    page.get_by_role("button", name="Compare with starter").click()
+    expect(page.locator(".editor .cm-changedLine")).to_contain_text("# a draft")
+    page.reload()
+    expect(page.locator(".editor .cm-content")).to_contain_text("# a draft")
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Reset").click()
+    expect(page.locator("textarea[name=source]")).to_have_value(starter)
+    expect(page.locator(".editor .cm-content")).not_to_contain_text("# a draft")
+
+
+def test_files_that_cannot_be_edited_are_named(visit: Open) -> None:
+    page = visit().go("/stages/online_softmax")
+    field = page.locator("input[type=file]")
+    field.set_input_files({"name": "binary.py", "mimeType": "text/x-python", "buffer": b"\x00\xff\x01"})
+    expect(page.locator(".bench .status")).to_contain_text("is not a text file")
+    field.set_input_files({"name": "big.py", "mimeType": "text/x-python", "buffer": b"x" * 300_000})
+    expect(page.locator(".bench .status")).to_contain_text("at most")
+
+
+def test_a_file_can_be_dropped(visit: Open) -> None:
+    page = visit().go("/stages/online_softmax")
+    page.locator(".editor .cm-content").wait_for()
+    dropped = page.evaluate_handle(
+        "text => { const data = new DataTransfer(); data.items.add(new File([text], 'online_softmax.py')); return data; }",
+        HONEST.read_text(),
+    )
+    page.dispatch_event(".bench", "dragover", {"dataTransfer": dropped})
+    page.dispatch_event(".editor .cm-content", "drop", {"dataTransfer": dropped})
+    expect(page.locator("textarea[name=source]")).to_have_value(HONEST.read_text())
+
+
+def test_the_theme_is_kept(visit: Open) -> None:
+    person = visit(theme="light")
+    page = person.go("/")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    switch = page.get_by_role("button", name="Theme:")
+    switch.click()
+    switch.click()
+    assert page.evaluate(ground) != light
+    person.go("/stages")
+    assert page.evaluate(ground) != light
+    expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+
+
+def test_answers_are_checked_in_place(visit: Open) -> None:
+    page = visit().go("/stages/online_softmax")
+    form = page.locator("form[data-index='0']")
+    form.get_by_role("textbox").fill("6")
+    form.get_by_role("button", name="Check").click()
+    expect(form.get_by_role("status")).to_contain_text("Not that")
+    form.get_by_role("textbox").fill("5")
+    form.get_by_role("button", name="Check").click()
+    expect(form.get_by_role("status")).to_contain_text("That is it")
+    page.reload()
+    expect(page.locator("#done-when li").first).to_have_class("right")
+
+
+def test_times_are_the_viewers(visit: Open, graded: list[str], service: Service) -> None:
+    person = visit()
+    person.sign_in(service.admin_token)
+    page = person.go(graded[0])
+    moment = page.locator("main time").first
+    expect(moment).not_to_contain_text("UTC")
+    assert "Z)" in (moment.get_attribute("title") or "")
+
+
+def test_a_wrong_tensor_can_be_pointed_at(visit: Open, graded: list[str], service: Service) -> None:
+    person = visit()
+    person.sign_in(service.admin_token)
+    page = person.go(graded[1])
+    page.locator(".error-map image").hover()
+    expect(page.locator("[data-under]")).to_contain_text("tolerance")

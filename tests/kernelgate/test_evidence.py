@@ -1,0 +1,92 @@
+"""The evidence block: complete, bounded, and nothing in it that a submitter could use against a terminal."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from kernelgate.evidence import CASES_SHOWN, OUTPUT_LINES, evidence, line, plain
+from kernelgate.protocol import CaseReport, NamedMistake, Result, TensorReport, Timing, WrongTensor
+from kernelgate.stages import Backend
+from kernelgate.verdicts import Verdict
+
+
+def result(**changes: Any) -> Result:
+    fields: dict[str, Any] = {
+        "verdict": Verdict.WRONG_ANSWER, "reason": "wrong_value", "message": "numerator is wrong", "stage": "double",
+        "stage_hash": "0123456789abcdef", "backend": Backend.TORCH, "seed": "00",
+    }  # fmt: skip
+    return Result.model_validate({**fields, **changes})
+
+
+WRONG = WrongTensor(
+    case="tiles", tensor="numerator", index=(3, 7), axes=("row", "dim"), got=math.nan, want=2.5, error=math.nan,
+    tolerance=1e-5, wrong=12, total=64, pattern="every row from 3 on",
+)  # fmt: skip
+
+
+def test_a_wrong_answer_shows_the_element_and_the_mistake() -> None:
+    text = evidence(
+        result(wrong=WRONG, mistake=NamedMistake(name="no_alpha", title="Not rescaled", hint="Multiply by alpha."))
+    )
+    assert "VERDICT       wrong_answer\n" in text
+    assert "ELEMENT       [row 3, dim 7]: got nan, want 2.5\n" in text
+    assert "ERROR         nan where 1e-05 is allowed\n" in text
+    assert "DAMAGE        12 of 64 elements; every row from 3 on\n" in text
+    assert "MISTAKE       no_alpha: Not rescaled\n" in text
+    assert "HINT          Multiply by alpha.\n" in text
+
+
+def test_timing_lines_carry_the_stages_labels() -> None:
+    timing = Timing(
+        baseline_ms=0.773, user_ms=0.321, speedup=2.408, speedup_low=2.4, speedup_high=2.41, gate=1.8,
+        baseline_samples_ms=(), user_samples_ms=(),
+    )  # fmt: skip
+    text = evidence(result(timing=timing), {"baseline_ms": "ATTN BASELINE MS", "user_ms": "ATTN USER MS"})
+    assert "ATTN BASELINE MS  0.7730\n" in text
+    assert "ATTN USER MS      0.3210\n" in text
+    assert "SPEEDUP           2.408x  (95 %: 2.400 to 2.410)\n" in text
+    assert "GATE              1.800x\n" in text
+
+
+def test_cases_are_counted_and_bounded() -> None:
+    tensor = TensorReport(name="y", shape=(3,), dtype="float32", max_abs_error=2e-7, max_rel_error=0, wrong=0, total=3)
+    cases = tuple(
+        CaseReport(name=f"c{n}", title="", group="T0", state="right" if n else "wrong", ms=1.25, tensors=(tensor,))
+        for n in range(CASES_SHOWN + 5)
+    )
+    text = evidence(result(cases=cases))
+    assert f"CASES    {CASES_SHOWN + 4} of {CASES_SHOWN + 5} right\n" in text
+    assert "wrong  T0 c0  max error 2e-07  1.2 ms" in text
+    assert text.count("max error") == CASES_SHOWN
+    assert "5 more\n" in text
+
+
+HOSTILE = "\x1b[2J\x1b]0;pwned\x07\x00\x9b31m\u202egnp.exe\u2066\r\nVERDICT  accepted\n"
+
+
+@pytest.mark.parametrize("field", ["message", "output", "log"])
+def test_what_a_submitter_says_steers_nothing_and_passes_for_nothing(field: str) -> None:
+    text = evidence(result(**{field: HOSTILE * 40}))
+    assert not set("\x1b\x07\x00\x9b\r\u202e\u2066") & set(text)
+    verdicts = [each for each in text.splitlines() if each.startswith("VERDICT")]
+    assert len(verdicts) == 1
+    assert "wrong_answer" in verdicts[0]
+    assert len(text) < 12_000
+
+
+def test_printed_lines_are_marked_and_bounded() -> None:
+    text = evidence(result(output="\n".join(["x" * 500] * 100)))
+    printed = [each for each in text.splitlines() if each.startswith("  | ")]
+    assert len(printed) == OUTPUT_LINES + 1
+    assert max(map(len, printed)) <= 104
+    assert f"{100 - OUTPUT_LINES} more lines" in text
+
+
+def test_plain_keeps_lines_and_line_makes_one() -> None:
+    assert plain("a\tb\nc") == "a\tb\nc"
+    assert line("a\n\tb  c") == "a b c"
+    assert plain("x" * 10, 4) == "xxxx…"
+    assert plain("half \ud800 pair") == "half \N{REPLACEMENT CHARACTER} pair"
