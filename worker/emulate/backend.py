@@ -209,8 +209,8 @@ class _Emulation:
                 return f"Case {case.name}: the seam threw an exception: {printable(finding.text, limit=500)}."
             case "still_running":
                 told = printable(finding.sentence(lines), limit=1500)
-                allowed = cpu_allowance(limits, watched, self._call(case))
-                return f"Case {case.name}: stopped after {allowed:.0f} s of processor time. {told}"
+                seconds = cpu_allowance(limits, watched, self._call(case))
+                return f"Case {case.name}: stopped after {seconds:.0f} s of processor time. {told}"
             case _:
                 return f"Case {case.name}, {finding.build} pass: {printable(finding.sentence(lines), limit=1500)}"
 
