@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from api.negotiation import prefers_html
-from kernelgate.evidence import line
+from kernelgate.text import line
 
 log = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"

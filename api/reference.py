@@ -96,7 +96,7 @@ def api_page() -> str:
 _EVENTS = {
     EventKind.STATE: '`{"state": …, "attempt": n}`, with a `note` when it went back to the queue',
     EventKind.PHASE: '`{"phase": …, "state": "started" or "ended", "ms": …}`',
-    EventKind.CASE: '`{"index": i, "total": n, "name": …, "state": "right", "wrong" or "failed", "ms": …}`',
+    EventKind.CASE: '`{"index": i, "total": n, "name": …, "state": "right", "wrong" or "failed", "ms": …}`, counted from 0',
     EventKind.MEASURE: '`{"pairs": n, "speedup": …, "low": …, "high": …}`, while a measurement converges',
     EventKind.RESULT: '`{"verdict": …, "reason": …, "message": …}`',
 }

@@ -46,14 +46,16 @@ class Stop(BaseException):
 def stoppable() -> Iterator[None]:
     """Turns the first SIGINT, SIGTERM or SIGHUP inside the block into `Stop`; later ones do not disturb the stopping.
 
-    A signal that whoever started us had ignored (`nohup` does that with SIGHUP) stays ignored.
+    A SIGHUP that whoever started us had ignored (`nohup` does that) stays ignored. SIGINT does not: a shell ignores it for
+    whatever it puts into the background, and `kill -INT` is to stop that all the same.
     """
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         undisturbed()
         raise Stop
 
-    wanted = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    hang_up_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    wanted = [number for number in STOP_SIGNALS if not (number is signal.SIGHUP and hang_up_ignored)]
     before = {number: signal.signal(number, stop) for number in wanted}
     try:
         yield

@@ -166,6 +166,10 @@ def _wait_until_ready(values: Settings, supervisor: Supervisor, say: Say) -> boo
         if not answer:
             return True
         if answer != told and time.monotonic() - started > TELL_AFTER_S:
+            if not told:
+                say(
+                    f"A new version of a stage is proven before it opens, once; {values.data_dir / 'logs/worker.log'} shows it."
+                )
             told = answer
             say(f"not ready yet: {answer}")
         time.sleep(LOOK_S)

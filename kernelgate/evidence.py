@@ -6,10 +6,10 @@ characters that steer a terminal or reorder text are shown as `�`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from kernelgate.protocol import CaseReport, Result, Timing, WrongTensor
+from kernelgate.text import line, plain
 
 WIDTH = 100
 CASES_SHOWN = 60
@@ -22,19 +22,6 @@ LABELS: dict[str, str] = {
     "gate": "GATE",
 }
 """Labels of the timing lines; a stage's [evidence] table may rename them, e.g. `baseline_ms = "ATTN BASELINE MS"`."""
-
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
-
-
-def plain(text: str, limit: int = 2000) -> str:
-    """`text` as bounded plain text: tabs and newlines stay, what steers a terminal or reorders text becomes `�`."""
-    clean = _STEERING.sub("\N{REPLACEMENT CHARACTER}", text[: limit + 1].replace("\r\n", "\n"))
-    return clean if len(text) <= limit else clean[:limit] + "…"
-
-
-def line(text: str, limit: int = 200) -> str:
-    """`plain`, on one line."""
-    return " ".join(plain(text, limit).split())
 
 
 def evidence(result: Result, labels: Mapping[str, str] | None = None) -> str:

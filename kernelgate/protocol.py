@@ -177,7 +177,7 @@ class EventKind(StrEnum):
     PHASE = "phase"
     """`{"phase": …, "state": "started" | "ended", "ms": …}`."""
     CASE = "case"
-    """`{"index": i, "total": n, "name": …, "state": "right" | "wrong" | "failed", "ms": …}`."""
+    """`{"index": i, "total": n, "name": …, "state": "right" | "wrong" | "failed", "ms": …}`; `i` counts from 0."""
     MEASURE = "measure"
     """`{"pairs": n, "speedup": …, "low": …, "high": …}` while a measurement converges."""
     RESULT = "result"

@@ -57,7 +57,7 @@ ABOUT: dict[Verdict, About] = {
     ),
     Verdict.COMPILE_ERROR: About("Compile error", "The source could not be compiled or loaded.", "{", 13),
     Verdict.RUNTIME_ERROR: About("Runtime error", "The submission stopped with an error while it ran.", "!", 14),
-    Verdict.TIME_LIMIT: About("Time limit", "The submission was stopped at the stage's time limit.", "⏱", 15),
+    Verdict.TIME_LIMIT: About("Time limit", "The submission was stopped at the stage's time limit.", "◷", 15),
     Verdict.MEMORY_LIMIT: About("Memory limit", "The submission was stopped at the stage's memory limit.", "▤", 16),
     Verdict.JUDGE_ERROR: About("Judge error", "The service failed, not the submission; it does not count.", "?", 17),
 }

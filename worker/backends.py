@@ -39,6 +39,11 @@ def available() -> tuple[Backend, ...]:
     return tuple(backend for backend in Backend if backend not in missing())
 
 
+def gradable(stage: Stage) -> bool:
+    """Whether this host has one of the stage's backends."""
+    return any(backend not in missing() for backend in stage.spec.backends)
+
+
 def choose(stage: Stage) -> Backend:
     """The first of the stage's backends that this host has. Raises NoBackendError."""
     for backend in stage.spec.backends:

@@ -14,7 +14,7 @@ from kernelgate.protocol import CaseReport, Result
 from kernelgate.settings import settings
 from kernelgate.stages import Stage, StageError, load_stage, load_stages
 from kernelgate.verdicts import Phase
-from worker.backends import NoBackendError
+from worker.backends import NoBackendError, gradable
 from worker.doctor import examine
 from worker.grade import grade, new_seed
 from worker.host import open_sandbox
@@ -102,7 +102,8 @@ def stage() -> None:
 def verify_stages(folders: tuple[Path, ...], to_database: bool, as_json: bool) -> None:
     """Grade everything shipped in stage FOLDERS and fail on any unexpected verdict.
 
-    Without FOLDERS: every stage of the graders folder, or with --record those whose version is not yet proven.
+    Without FOLDERS: every stage of the graders folder that this machine can grade, or with --record those of them whose
+    version is not yet proven.
     """
     chosen = list(folders) or (unverified(failed_too=True) if to_database else _all_stages())
     reports = []
@@ -127,7 +128,10 @@ def _all_stages() -> list[Path]:
     stages, broken = load_stages(settings().graders_dir)
     if broken:
         raise click.ClickException("\n".join(broken.values()))
-    return [found.folder for found in stages.values()]
+    for found in stages.values():
+        if not gradable(found):
+            click.echo(f"{found.name}: left out, this machine has none of {', '.join(found.spec.backends)}", err=True)
+    return [found.folder for found in stages.values() if gradable(found)]
 
 
 def _tell(check: Check) -> None:

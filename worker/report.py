@@ -28,7 +28,7 @@ class Reported:
 
     def case(self, index: int, total: int, report: CaseReport) -> None:
         ms = None if report.ms is None else round(report.ms, 3)
-        data = {"index": index, "total": total, "name": report.name, "state": report.state, "ms": ms}
+        data = {"index": index - 1, "total": total, "name": report.name, "state": report.state, "ms": ms}
         self._tell(EventKind.CASE, data)
 
     def measured(self, pairs: int, speedup: float, low: float, high: float) -> None:

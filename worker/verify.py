@@ -16,6 +16,7 @@ from kernelgate.protocol import Result
 from kernelgate.settings import settings
 from kernelgate.stages import Backend, Example, Stage, load_stage, load_stages
 from kernelgate.verdicts import Verdict
+from worker.backends import gradable
 from worker.grade import grade, new_seed
 from worker.graders import Grader
 from worker.judge import separations
@@ -163,12 +164,18 @@ def record(report: Report) -> None:
 
 
 def unverified(*, failed_too: bool = False) -> list[Path]:
-    """Stage folders whose present version has not been verified on this database; unreadable ones are left out.
+    """Stage folders whose present version has not been verified on this database and that this host can grade.
+
+    Unreadable ones are left out; one that needs a GPU waits for a worker that has it.
 
     failed_too: also those that were tried and did not pass; a machine that lacked something may have it now.
     """
     stages, _ = load_stages(settings().graders_dir)
     with transaction() as session:
-        known = {stage.name: session.get(StageVersion, (stage.name, stage.hash)) for stage in stages.values()}
+        known = {
+            stage.name: session.get(StageVersion, (stage.name, stage.hash))
+            for stage in stages.values()
+            if gradable(stage)
+        }
     open_ones = [name for name, row in known.items() if row is None or (failed_too and not row.verified)]
     return [stages[name].folder for name in open_ones]

@@ -16,9 +16,10 @@ from starlette.responses import HTMLResponse
 from api.auth import Identity
 from api.body import CSRF_FIELD
 from api.pages.assets import asset
-from kernelgate.evidence import line, number, plain
+from kernelgate.evidence import number
 from kernelgate.models import Role
 from kernelgate.settings import settings
+from kernelgate.text import line, plain
 from kernelgate.verdicts import ABOUT, State, Verdict
 
 

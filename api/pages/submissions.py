@@ -32,10 +32,11 @@ from api.schemas import SubmissionView
 from api.submissions import find, newest_result
 from api.views import view
 from kernelgate.db import transaction
-from kernelgate.evidence import element, evidence, line
+from kernelgate.evidence import element, evidence
 from kernelgate.models import Submission
 from kernelgate.protocol import CaseReport, Result, Timing
 from kernelgate.stages import Case, Stage
+from kernelgate.text import line
 from kernelgate.verdicts import ABOUT, Verdict
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)

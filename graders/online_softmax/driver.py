@@ -28,9 +28,7 @@ def checked_update(submission):
     if function is None:
         raise Violation("missing_function", f"the file defines no {NAME!r}; accepted is {SIGNATURE}")
     if not callable(function):
-        raise Violation(
-            "missing_function", f"{NAME} is a {type(function).__name__}; accepted is a function {SIGNATURE}"
-        )
+        raise Violation("missing_function", f"{NAME} is {described(function)}; accepted is a function {SIGNATURE}")
     check_signature(function)
 
     def update(*arguments):
@@ -54,21 +52,29 @@ def check_signature(function):
 
 def checked_result(result, row_max, normalizer, numerator, *_block):
     if not isinstance(result, tuple) or len(result) != 3:
-        raise Violation("wrong_return_type", f"{NAME} returned {described(result)}; accepted is a tuple of {RESULT}")
+        raise Violation(
+            "wrong_return_type", f"{NAME} returned {described(result)}; accepted is a tuple ({', '.join(RESULT)})"
+        )
     for name, got, like in zip(RESULT, result, (row_max, normalizer, numerator), strict=True):
         check_tensor(name, got, like)
     return tuple(result)
 
 
-def described(result):
-    kind = type(result).__name__
-    return f"a {kind} of {len(result)}" if isinstance(result, (tuple, list)) else f"a {kind}"
+def described(thing):
+    """What `thing` is, in words, from its type alone: its own repr may be long, or may be a trap."""
+    if thing is None:
+        return "None"
+    kind = type(thing).__name__
+    article = "an" if kind[:1].lower() in "aeiou" else "a"
+    return f"{article} {kind} of {len(thing)}" if type(thing) in (tuple, list) else f"{article} {kind}"
 
 
 def check_tensor(name, got, like):
     """`got` must be a plain tensor of the device, shape and dtype of `like`, the same part of the old state."""
     if type(got) is not torch.Tensor:
-        raise Violation("wrong_return_type", f"{name} is a {type(got).__name__}; accepted is a plain torch.Tensor")
+        raise Violation(
+            "wrong_return_type", f"{name} is of type {type(got).__name__}; accepted is a plain torch.Tensor"
+        )
     if got.device != like.device:
         raise Violation("wrong_device", f"{name} is on {got.device}; accepted is {like.device}, as the inputs are")
     if got.shape != like.shape:

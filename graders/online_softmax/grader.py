@@ -214,8 +214,18 @@ def score_gradients(weights: Array, output: Array, values: Array, d_output: Arra
     return gradients
 
 
-def attention_gradients(given: Tensors, d_output: Array, d_logsumexp: Array, first_key: int = 0) -> Tensors:
-    """d loss / d q, k, v of dense attention; paths through keys before `first_key` are left out."""
+class Cut(NamedTuple):
+    """Where gradients were lost. first_key: those of earlier keys (in an update: of the old state) are 0.
+
+    maximum_left: the new weights still follow the maximum while the old sums do not, so that it no longer cancels.
+    """
+
+    first_key: int = 0
+    maximum_left: bool = False
+
+
+def attention_gradients(given: Tensors, d_output: Array, d_logsumexp: Array, cut: Cut) -> Tensors:
+    """d loss / d q, k, v of dense attention; `cut` says what was detached, if anything."""
     q, k, v = given["q"], given["k"], given["v"]
     scale = 1.0 / math.sqrt(q.shape[1])
     scores = q @ k.T * scale
@@ -224,24 +234,40 @@ def attention_gradients(given: Tensors, d_output: Array, d_logsumexp: Array, fir
     weights = softmax_weights(scores, state)
     d_scores = score_gradients(weights, output, v, d_output, d_logsumexp)
     d_v = weights.T @ d_output
-    d_scores[:, :first_key] = 0.0
-    d_v[:first_key] = 0.0
+    d_scores[:, : cut.first_key] = 0.0
+    d_v[: cut.first_key] = 0.0
+    if cut.maximum_left:
+        d_scores += left_over(scores, state, d_scores, d_logsumexp)
     return {"q": d_scores @ k * scale, "k": d_scores.T @ q * scale, "v": d_v}
 
 
-def update_gradients(given: Tensors, d_output: Array, d_logsumexp: Array, *, detached: bool = False) -> Tensors:
-    """d loss / d normalizer, numerator, scores, values of one update; the old state's are 0 where it is detached."""
-    old = State(given["row_max"], given["normalizer"], given["numerator"])
-    state = merged(old, given["scores"], given["values"])
+def update_gradients(given: Tensors, d_output: Array, d_logsumexp: Array, cut: Cut) -> Tensors:
+    """d loss / d normalizer, numerator, scores, values of one update; the old state's are 0 where it is cut off."""
+    old, scores = State(given["row_max"], given["normalizer"], given["numerator"]), given["scores"]
+    state = merged(old, scores, given["values"])
     output, _ = finished(state)
-    weights = softmax_weights(given["scores"], state)
-    alpha = np.exp(old.row_max - state.row_max) / state.normalizer * (0.0 if detached else 1.0)
+    weights = softmax_weights(scores, state)
+    alpha = np.exp(old.row_max - state.row_max) / state.normalizer * (0.0 if cut.first_key else 1.0)
+    d_scores = score_gradients(weights, output, given["values"], d_output, d_logsumexp)
+    if cut.maximum_left:
+        d_scores += left_over(scores, state, d_scores, d_logsumexp)
     return {
         "normalizer": alpha * (d_logsumexp - (d_output * output).sum(axis=1)),
         "numerator": alpha[:, None] * d_output,
-        "scores": score_gradients(weights, output, given["values"], d_output, d_logsumexp),
+        "scores": d_scores,
         "values": weights.T @ d_output,
     }
+
+
+def left_over(scores: Array, state: State, d_scores: Array, d_logsumexp: Array) -> Array:
+    """What reaches each row's largest score through the maximum when only the last block's weights follow it.
+
+    Through row_max + log(normalizer) comes d_logsumexp, through the weights exp(score - row_max) comes -sum(d_scores).
+    """
+    largest = scores == state.row_max[:, None]
+    shares = largest / np.maximum(largest.sum(axis=1, keepdims=True), 1)
+    found: Array = shares * (d_logsumexp - d_scores.sum(axis=1))[:, None]
+    return found
 
 
 # Mistakes ----------------------------------------------------------------------------------------------------------------
@@ -301,7 +327,8 @@ def _widths(keys: int, block_size: int) -> list[int]:
 
 # Reference, by kind of case ----------------------------------------------------------------------------------------------
 
-RIGHT_IN_VALUE = ("previous_blocks_detached", "argument_updated_in_place")
+DETACHED = ("previous_blocks_detached", "old_sums_detached")
+RIGHT_IN_VALUE = (*DETACHED, "argument_updated_in_place")
 """Mistakes whose values are right; what is wrong with them is the gradient, or the inputs afterwards."""
 
 
@@ -370,19 +397,23 @@ def _sizes(case: Case, given: Tensors, mistake: str | None) -> Tensors:
 
 
 def _update_gradient(_case: Case, given: Tensors, mistake: str | None) -> Tensors:
-    detached = mistake == "previous_blocks_detached"
     output, logsumexp = finished(_step(mistake, given))
-    return _with_gradients(output, logsumexp, given, lambda do, dl: update_gradients(given, do, dl, detached=detached))
+    cut = _cut(mistake, keys_before=1)
+    return _with_gradients(output, logsumexp, given, lambda do, dl: update_gradients(given, do, dl, cut))
 
 
 def _attention_gradient(case: Case, given: Tensors, mistake: str | None) -> Tensors:
-    block_size = _size(case, "block_size")
+    block_size, keys = _size(case, "block_size"), len(given["k"])
     output, logsumexp = _attend(given, block_size, mistake)
-    first_key = 0
-    if mistake == "previous_blocks_detached":
-        # Values are right, and both results do not depend on the maximum, so what remains is the last block's share.
-        first_key = len(given["k"]) - _widths(len(given["k"]), block_size)[-1]
-    return _with_gradients(output, logsumexp, given, lambda do, dl: attention_gradients(given, do, dl, first_key))
+    cut = _cut(mistake, keys_before=keys - _widths(keys, block_size)[-1])
+    return _with_gradients(output, logsumexp, given, lambda do, dl: attention_gradients(given, do, dl, cut))
+
+
+def _cut(mistake: str | None, *, keys_before: int) -> Cut:
+    """Either way of detaching leaves the last block's share alone; they differ in what happens to the maximum."""
+    if mistake not in DETACHED:
+        return Cut()
+    return Cut(first_key=keys_before, maximum_left=mistake == "old_sums_detached")
 
 
 def _with_gradients(

@@ -10,7 +10,7 @@ from kernelgate.cli import credentials
 from kernelgate.cli.credentials import Credentials
 from kernelgate.cli.exits import Exit, stop
 from kernelgate.cli.server import Server
-from kernelgate.evidence import line
+from kernelgate.text import line
 
 
 @click.command()

@@ -9,7 +9,7 @@ import click
 
 from kernelgate.cli.server import server
 from kernelgate.cli.submitting import path_part
-from kernelgate.evidence import line
+from kernelgate.text import line
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

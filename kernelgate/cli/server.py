@@ -13,7 +13,7 @@ import httpx
 from kernelgate import __version__
 from kernelgate.cli.credentials import Credentials, load
 from kernelgate.cli.exits import Exit, stop
-from kernelgate.evidence import line, plain
+from kernelgate.text import line, plain
 
 _TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 _SILENCE_S = 45.0
@@ -31,8 +31,8 @@ class Server:
             headers["Authorization"] = f"Bearer {credentials.token}"
         try:
             self._http = httpx.Client(base_url=credentials.url, headers=headers, timeout=_TIMEOUT)
-            if self._http.base_url.scheme not in ("http", "https"):
-                raise ValueError("it starts with neither http:// nor https://")
+            if self._http.base_url.scheme not in ("http", "https") or not self._http.base_url.host:
+                raise ValueError("it is http:// or https:// and a host")
         except (httpx.InvalidURL, ValueError, UnicodeError) as error:
             stop(Exit.USAGE, f"{line(credentials.url)} is not the address of a server: {error}")
 

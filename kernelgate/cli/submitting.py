@@ -11,7 +11,7 @@ import click
 
 from kernelgate.cli.exits import Exit, stop
 from kernelgate.cli.server import Server, server
-from kernelgate.evidence import line
+from kernelgate.text import line
 from kernelgate.verdicts import Verdict
 
 

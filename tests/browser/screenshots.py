@@ -37,8 +37,8 @@ def pictures(wrong: str, accepted: str) -> list[Picture]:
     return [
         Picture("home-light", "/", "light", 1280, 800),
         Picture("home-dark", "/", "dark", 1280, 800),
-        Picture("stage-light", stage, "light", 1280, 860),
-        Picture("stage-dark", stage, "dark", 1280, 860),
+        Picture("stage-light", stage, "light", 1280, 720),
+        Picture("stage-dark", stage, "dark", 1280, 720),
         Picture("stage-phone-dark", stage, "dark", 390, 844),
         Picture("wrong-answer-light", wrong, "light", 1280, 1060),
         Picture("wrong-answer-phone-light", wrong, "light", 390, 844),
@@ -65,6 +65,8 @@ def take(browser: Browser, url: str, token: str, picture: Picture) -> None:
         page.get_by_role("main").get_by_role("button", name="Sign in").click()
         page.wait_for_url(f"{url}{picture.path}")
         page.wait_for_load_state("networkidle")
+        if picture.path.startswith("/stages/") and picture.width > 1180:
+            page.locator(".editor .cm-content").wait_for()
         page.screenshot(path=FOLDER / f"{picture.name}.png")
 
 

@@ -131,6 +131,22 @@ def test_a_signal_stops_everything_in_reverse_order_and_a_second_one_does_not_di
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
+def test_hanging_up_after_nohup_and_an_interrupt_from_the_background(tmp_path: Path) -> None:
+    """`nohup` asks to survive the terminal; a shell's `&` ignores SIGINT without anybody having asked for it."""
+    argv = ["sh", "-c", 'trap "" HUP INT; exec "$@"', "sh", sys.executable, "-c", WATCHED, str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=ROOT) as watched:
+        assert watched.stdout is not None
+        assert watched.stdout.readline().startswith("up")
+        while not all((tmp_path / f"{name}.log").read_text().strip() for name in ("first", "second")):
+            time.sleep(0.01)
+        watched.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        assert watched.poll() is None
+        watched.send_signal(signal.SIGINT)
+        assert watched.stdout.read() == "stopping\nstopped\n"
+        assert watched.wait() == 0
+
+
 def test_a_free_port_is_taken_as_it_is() -> None:
     port = free_port()
     assert choose_port("127.0.0.1", port, insist=True) == port

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from kernelgate.evidence import CASES_SHOWN, OUTPUT_LINES, evidence, line, plain
+from kernelgate.evidence import CASES_SHOWN, OUTPUT_LINES, evidence
 from kernelgate.protocol import CaseReport, NamedMistake, Result, TensorReport, Timing, WrongTensor
 from kernelgate.stages import Backend
+from kernelgate.text import line, plain
 from kernelgate.verdicts import Verdict
 
 

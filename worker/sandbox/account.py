@@ -14,9 +14,8 @@ from __future__ import annotations
 import os
 import re
 import signal
-import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 KIB = 1024
@@ -94,55 +93,6 @@ def cpu_seconds(pids: list[int]) -> float:
         fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
         total += sum(map(int, fields[11:15]))
     return total * TICK_S
-
-
-def tree_usage(folder: str, most_entries: int) -> tuple[int, int]:
-    """Bytes and entries below a folder of hostile contents; stops counting at `most_entries`.
-
-    Where a path is too long to be read the folder counts as full: nobody makes such a tree in good faith.
-    """
-    size = entries = 0
-    todo = [folder]
-    while todo and entries <= most_entries:
-        try:
-            with os.scandir(todo.pop()) as found:
-                for entry in found:
-                    entries += 1
-                    facts = entry.stat(follow_symlinks=False)
-                    size += facts.st_blocks * 512
-                    if stat.S_ISDIR(facts.st_mode):
-                        todo.append(entry.path)
-                    if entries > most_entries:
-                        break
-        except FileNotFoundError:
-            continue
-        except PermissionError:
-            continue
-        except OSError:
-            return size, most_entries + 1
-    return size, entries
-
-
-def unlinked_usage(pids: list[int], device: int) -> int:
-    """Bytes of files on `device` that the processes hold open after their names are gone."""
-    seen: dict[int, int] = {}
-    for pid in pids:
-        for facts in _open_files(pid):
-            if facts.st_nlink == 0 and facts.st_dev == device and stat.S_ISREG(facts.st_mode):
-                seen[facts.st_ino] = facts.st_blocks * 512
-    return sum(seen.values())
-
-
-def _open_files(pid: int) -> Iterator[os.stat_result]:
-    try:
-        names = os.listdir(f"/proc/{pid}/fd")
-    except OSError:
-        return
-    for name in names:
-        try:
-            yield os.stat(f"/proc/{pid}/fd/{name}")
-        except OSError:
-            continue
 
 
 def kill_below(pid: int, *, within_s: float, reap: Callable[[], None]) -> bool:

@@ -7,7 +7,6 @@ target outside has been touched.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from string import Template
 
@@ -69,7 +68,8 @@ PROBES: tuple[Probe, ...] = (
     Probe("fork bomb", "held(n) if (n := fork_all(3000, lambda: time.sleep(5))) <= 24 else breach(n)"),
     Probe(
         "thread bomb",
-        "import threading\nn = 0\ntry:\n  for n in range(3000): threading.Thread(target=time.sleep, args=(1,), daemon=True).start()\n"
+        "import threading\nn = 0\ntry:\n"
+        "  for n in range(3000): threading.Thread(target=time.sleep, args=(1,), daemon=True).start()\n"
         "except RuntimeError: pass\nheld(n) if n <= 24 else breach(n)",
     ),
     Probe("memory bomb", "a = []\nwhile True: a.append(bytearray(b'x' * (4 << 20)))", (End.MEMORY,), says=False),
@@ -108,11 +108,12 @@ PROBES: tuple[Probe, ...] = (
         "    while n < 64: n += f.write(b'x' * (1 << 20)) >> 20\n"
         "except OSError: pass\nbreach(n) if n >= 64 else held(n)\ntime.sleep(1)",
         (End.SCRATCH,),
+        says=False,
     ),
     Probe(
         "many files that fill the disk",
-        "n = 0\ntry:\n  while n < 64: n += open(f'f{n}', 'wb', 0).write(b'x' * (1 << 20)) >> 20\nexcept OSError: pass\n"
-        "breach(n) if n >= 64 else held(n)\ntime.sleep(1)",
+        "n = 0\ntry:\n  while n < 400: n += open(f'f{n}', 'wb', 0).write(b'x' * (1 << 20)) >> 20\nexcept OSError: pass\n"
+        "breach(n) if n >= 400 else held(n)\ntime.sleep(1)",
         (End.SCRATCH,),
         says=False,
     ),
@@ -128,14 +129,15 @@ PROBES: tuple[Probe, ...] = (
         "n = 0\nfor d in ('/dev/shm', '/tmp'):\n  try:\n"
         "    while n < 64: n += open(f'{d}/$marker{n}', 'wb', 0).write(b'x' * (1 << 20)) >> 20\n"
         "  except OSError: pass\nbreach(n) if n >= 40 else held(n)\n"
-        "for d in ('/dev/shm', '/tmp'):\n  for k in range(64):\n    try: os.unlink(f'{d}/$marker{k}')\n    except OSError: pass",
+        "for d in ('/dev/shm', '/tmp'):\n  for k in range(64):\n"
+        "    try: os.unlink(f'{d}/$marker{k}')\n    except OSError: pass",
         (End.EXITED, End.SCRATCH),
         says=False,
     ),
     Probe(
         "flood of empty files",
-        "n = 0\ntry:\n  while n < 8000: os.close(os.open(f'i{n}', os.O_CREAT | os.O_WRONLY)); n += 1\n"
-        "except OSError: pass\nbreach(n) if n >= 8000 else held(n)\ntime.sleep(1)",
+        "n = 0\ntry:\n  while n < 4000: os.close(os.open(f'i{n}', os.O_CREAT | os.O_WRONLY)); n += 1\n"
+        "except OSError: pass\nbreach(n) if n >= 4000 else held(n)\ntime.sleep(1)",
         (End.SCRATCH,),
         says=False,
     ),
@@ -235,7 +237,8 @@ PROBES: tuple[Probe, ...] = (
     Probe("environment", "breach() if any('$words' in v for v in os.environ.values()) else held(len(os.environ))"),
     Probe(
         "other processes through /proc",
-        "seen = []\nfor p in {*range(1, 60), *range($victim - 60, $victim + 60), $worker, os.getppid()}:\n  for f in ('environ', 'cmdline'):\n"
+        "seen = []\nfor p in {*range(1, 60), *range($victim - 60, $victim + 60), $worker, os.getppid()}:\n"
+        "  for f in ('environ', 'cmdline'):\n"
         "    try: seen += [p] if b'$words' in (t := read(f'/proc/{p}/{f}')) or b'victim' in t else []\n"
         "    except OSError: pass\nbreach(seen) if seen else held()",
     ),
@@ -313,7 +316,8 @@ PROBES: tuple[Probe, ...] = (
     ),
     Probe(
         "kernel surface",
-        "fd = (ctypes.c_char * 128)()\nnone_of(uring=lambda: call(425, 1, fd), bpf=lambda: call(321 if X86 else 280, 0, fd, 128),"
+        "fd = (ctypes.c_char * 128)()\n"
+        "none_of(uring=lambda: call(425, 1, fd), bpf=lambda: call(321 if X86 else 280, 0, fd, 128),"
         " perf=lambda: call(298 if X86 else 241, fd, 0, -1, -1, 0), fault=lambda: call(323 if X86 else 282, 1),"
         " handle=lambda: call(304 if X86 else 265, -100, fd, 0), log=lambda: call(103 if X86 else 116, 3, fd, 100),"
         " pages=lambda: call(279 if X86 else 239, $victim, 0, 0, 0, 0, 0))",
@@ -374,23 +378,3 @@ def _problems(probe: Probe, finished: Finished) -> list[str]:
     if len(finished.stdout) + len(finished.stderr) > probe.most_output:
         found.append(f"{len(finished.stdout) + len(finished.stderr)} bytes of output were kept")
     return found
-
-
-def main() -> None:
-    """Prints every probe's outcome in this host's sandbox; for trying things out: `python -m worker.sandbox.probes`."""
-    import sys
-    from pathlib import Path
-
-    with Sandbox(python=Path(sys.executable), uid=64123, minimum="none") as sandbox, Targets() as targets:
-        print(sandbox.layers.describe(), "as root" if os.getuid() == 0 else "as an ordinary user")
-        for probe in PROBES:
-            for warm in (False, True):
-                outcome = attack(sandbox, probe, targets, warm=warm)
-                word = "held  " if outcome.held else "BREACH"
-                print(
-                    f"{word} {'session' if warm else 'run    '} {outcome.finished.wall_ms:7.0f} ms {probe.name} {outcome.detail}"
-                )
-
-
-if __name__ == "__main__":
-    main()

@@ -38,8 +38,8 @@ SLACK = MIB  # so that a run can be seen to be over its limit
 
 
 def inode_limit(scratch_mb: int) -> int:
-    """Files and folders a run may make: one for every 4 KiB of its scratch limit, 4,096 at least."""
-    return max(4096, scratch_mb * 256)
+    """Files and folders a run may make: one for every 16 KiB of its scratch limit, 1,024 at least."""
+    return max(1024, scratch_mb * 64)
 
 
 def build(visible: Sequence[Sequence[str]], scratch_mb: int, uid: int, *, own_proc: bool) -> None:

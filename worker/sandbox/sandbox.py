@@ -177,14 +177,14 @@ class Sandbox:
 
     def _find_layers(self, without: frozenset[str]) -> Layers:
         """Tries the strongest set first and leaves out what fails, with the reason."""
-        absent = self._known_absent(without)
+        absent = self._leaning(self._known_absent(without))
         own = [name for name in layers.NAMES if name not in absent]
         for _ in layers.NAMES:
             self.layers = self._rows(absent)
             problem = self._try()
             if problem is None:
                 return self.layers
-            absent |= self._consequences(problem, absent)
+            absent = self._leaning(absent | self._consequences(problem, absent))
         raise SandboxError(f"nothing runs in the sandbox here, tried with {', '.join(own)}: {absent}")
 
     def _known_absent(self, without: frozenset[str]) -> dict[str, str]:
@@ -196,11 +196,19 @@ class Sandbox:
         group, reason = cgroup.parent()
         if group is None:
             absent.setdefault(layers.CGROUP, f"{reason}; the watchdog stands in")
+        return absent
+
+    def _leaning(self, absent: Mapping[str, str]) -> dict[str, str]:
+        """`absent` and what cannot do without something that is in it."""
+        found = dict(absent)
         for name, needed in LEAN_ON.items():
             for other in needed:
-                if other in absent:
-                    absent.setdefault(name, f"needs {other}")
-        return absent
+                if other in found:
+                    found.setdefault(name, f"needs {other}")
+        if self._root and layers.PROC in found and layers.PID not in found:
+            # The user is mapped by process id, through a /proc that knows the run's own ids.
+            found.setdefault(layers.USER, f"needs {layers.PROC}")
+        return found
 
     def _rows(self, absent: Mapping[str, str]) -> Layers:
         details = {

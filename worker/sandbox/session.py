@@ -29,32 +29,38 @@ class Run:
         self.limits = wanted.limits
         self.cancelled = cancelled
         self.finished: Finished | None = None
+        self.failed: SandboxError | None = None
         control.settimeout(SETUP_S)
         try:
             header, blobs = wanted.encode()
             order.send(control, header, blobs, fds)
         except OSError as error:
-            control.close()
-            raise SandboxError(f"the sandbox's supervisor is gone before it had its order: {error}") from error
+            raise self._fail(f"the sandbox's supervisor is gone before it had its order: {error}") from error
         self._receive("started")
         self.deadline = time.monotonic() + wanted.limits.wall_s + REPORT_S
+
+    def _fail(self, message: str) -> SandboxError:
+        """Gives the run up; whoever asks about it later is told the same."""
+        return self._give_up(SandboxError(message))
+
+    def _give_up(self, error: SandboxError) -> SandboxError:
+        self.control.close()
+        self.failed = error
+        return error
 
     def _receive(self, expected: str) -> tuple[dict[str, object], list[bytes]]:
         """The next message. Raises SandboxError for any but the expected."""
         try:
             header, blobs, _ = order.receive(self.control)
         except order.PeerGone:
-            self.control.close()
-            raise SandboxError("the sandbox's supervisor is gone without a report; was it killed for memory?") from None
+            raise self._fail("the sandbox's supervisor is gone without a report; was it killed for memory?") from None
         except TimeoutError:
-            self.control.close()
-            raise SandboxError(f"the sandbox's supervisor said nothing for {SETUP_S:g} s") from None
+            raise self._fail(f"the sandbox's supervisor said nothing for {SETUP_S:g} s") from None
         if header["kind"] == expected:
             return header, blobs
-        self.control.close()
         if header["kind"] == "refused":
-            raise RefusedError(str(header["layer"]), str(header["message"]))
-        raise SandboxError(f"the sandbox's supervisor said {header['kind']!r} where {expected!r} was due")
+            raise self._give_up(RefusedError(str(header["layer"]), str(header["message"])))
+        raise self._fail(f"the sandbox's supervisor said {header['kind']!r} where {expected!r} was due")
 
     def ask(self, why: Literal[b"k", b"w", b"c"]) -> None:
         """Asks for the end: k killed, w its time is over, c it closed its channel. Others may have ended it before."""
@@ -65,11 +71,12 @@ class Run:
         """Waits for the report, at most so long; True when it is there. Looks at `cancelled` meanwhile."""
         end = self.deadline if within_s is None else min(self.deadline, time.monotonic() + within_s)
         while self.finished is None:
+            if self.failed is not None:
+                raise self.failed
             left = end - time.monotonic()
             if left <= 0:
                 if within_s is None:
-                    self.control.close()
-                    raise SandboxError(f"no report {REPORT_S:g} s after the run must have ended")
+                    raise self._fail(f"no report {REPORT_S:g} s after the run must have ended")
                 return False
             if select.select([self.control], [], [], min(left, POLL_S))[0]:
                 self._take_report()
@@ -95,6 +102,8 @@ class Run:
 
     def end(self, why: Literal[b"k", b"w", b"c"]) -> Finished:
         """Ends the run if it has not ended, and returns its report."""
+        if self.failed is not None:
+            raise self.failed
         if self.finished is None:
             self.ask(why)
             self.deadline = min(self.deadline, time.monotonic() + REPORT_S)
@@ -130,7 +139,10 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.finish()
+        if isinstance(error, SandboxError):  # it is told already
+            self._channel.close()
+        else:
+            self.finish()
 
     def write(self, data: bytes, *, within_s: float) -> None:
         """Sends all of `data`. Raises SessionEnded when the program is gone or has not taken it in time (End.WALL)."""
@@ -165,6 +177,8 @@ class Session:
     def _wait_for_channel(self, deadline: float, *, writing: bool) -> None:
         """Until the channel is ready. What has arrived is still read when the program is gone by now."""
         while True:
+            if self._run.failed is not None:
+                raise self._run.failed
             if self._run.finished is not None and writing:
                 raise SessionEnded(self._run.finished)
             left = deadline - time.monotonic()
@@ -190,6 +204,7 @@ class Session:
 
     def finish(self) -> Finished:
         """Kills what is left of the session, reaps it and returns its output. May be called again."""
-        finished = self._run.end(b"k")
-        self._channel.close()
-        return finished
+        try:
+            return self._run.end(b"k")
+        finally:
+            self._channel.close()

@@ -15,17 +15,14 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import signal
 import socket
-import subprocess
-import tempfile
 import time
 import traceback
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from . import account, keeper, layers, order, privileges, root, syscalls
+from . import account, keeper, layers, order, privileges, root, scratchfolder, syscalls
 from .cgroup import Cgroup
 from .outcome import MIB, End
 
@@ -81,7 +78,8 @@ def _tell(control: socket.socket, header: dict[str, Any], blobs: list[bytes] | N
 
 
 def _supervise(control: socket.socket, wanted: order.Order, fds: list[int], warm: int) -> None:
-    scratch = None if layers.MOUNT in wanted.layers else _host_scratch(wanted)
+    owner = wanted.uid if layers.UID in wanted.layers else None
+    scratch = None if layers.MOUNT in wanted.layers else scratchfolder.make(owner)
     watch: Watch | None = None
     try:
         watch = _begin(control, wanted, fds, warm, scratch)
@@ -97,21 +95,7 @@ def _supervise(control: socket.socket, wanted: order.Order, fds: list[int], warm
         if watch and watch.cgroup:
             watch.cgroup.close()
         if scratch:
-            _remove(scratch)
-
-
-def _host_scratch(wanted: order.Order) -> str:
-    folder = tempfile.mkdtemp(prefix="kernelgate-run-")
-    if layers.UID in wanted.layers:
-        os.chown(folder, wanted.uid, wanted.uid)
-    return folder
-
-
-def _remove(folder: str) -> None:
-    """Removes a folder of hostile contents: deep, without permissions, full of links. The system's own tools manage."""
-    subprocess.run(["/bin/chmod", "-R", "u+rwx", "--", folder], check=False, stderr=subprocess.DEVNULL)
-    subprocess.run(["/bin/rm", "-rf", "--one-file-system", "--", folder], check=False, stderr=subprocess.DEVNULL)
-    shutil.rmtree(folder, ignore_errors=True)
+            scratchfolder.remove(scratch)
 
 
 def _begin(control: socket.socket, wanted: order.Order, fds: list[int], warm: int, scratch: str | None) -> Watch:
@@ -271,8 +255,8 @@ def _scratch_full(watch: Watch, pids: list[int]) -> bool:
     scratch_mb = watch.order.limits.scratch_mb
     most_entries = root.inode_limit(scratch_mb)
     if watch.scratch:
-        size, entries = account.tree_usage(watch.scratch, most_entries)
-        size += account.unlinked_usage(pids, os.stat(watch.scratch).st_dev)
+        size, entries = scratchfolder.usage(watch.scratch, most_entries)
+        size += scratchfolder.unlinked(pids, os.stat(watch.scratch).st_dev)
     else:
         facts = os.fstatvfs(watch.room) if watch.room is not None else os.statvfs(root.SCRATCH)
         size = (facts.f_blocks - facts.f_bfree) * facts.f_frsize
@@ -316,7 +300,7 @@ def _abandon(watch: Watch | None) -> NoReturn:
         if watch.cgroup:
             watch.cgroup.close()
         if watch.scratch:
-            _remove(watch.scratch)
+            scratchfolder.remove(watch.scratch)
     os._exit(0)
 
 

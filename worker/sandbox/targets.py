@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-SECRET = "a secret of the host"
+WORDS = "a secret of the host"
 SLEEPER = "import time; time.sleep(600)"
 
 
@@ -24,7 +24,7 @@ class Targets:
         self.folder = Path(tempfile.mkdtemp(prefix="kernelgate-probe-"))
         self.folder.chmod(0o755)
         self.secret = self.folder / "secret"
-        self.secret.write_text(SECRET)
+        self.secret.write_text(WORDS)
         self.secret.chmod(0o644)
         self.writable = self.folder / "writable"
         self.writable.mkdir()
@@ -33,7 +33,7 @@ class Targets:
         self._stack = contextlib.ExitStack()
         self._open_sockets()
         self.victim = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", SLEEPER, "victim"], env={"SECRET": SECRET}, stdin=subprocess.DEVNULL
+            [sys.executable, "-I", "-S", "-c", SLEEPER, "victim"], env={"SECRET": WORDS}, stdin=subprocess.DEVNULL
         )
         return self
 
@@ -66,7 +66,7 @@ class Targets:
         """What the probes' texts call them."""
         return {
             "secret": str(self.secret),
-            "words": SECRET,
+            "words": WORDS,
             "writable": str(self.writable),
             "folder": str(self.folder),
             "stream": str(self.folder / "stream"),

@@ -1,0 +1,13 @@
+"""Right values, written over the caller's state."""
+
+import torch
+
+
+def online_softmax_update(row_max, normalizer, numerator, scores, values):
+    new_max = torch.maximum(row_max, scores.amax(dim=-1))
+    alpha = torch.exp(row_max - new_max)
+    weights = torch.exp(scores - new_max[:, None])
+    normalizer.mul_(alpha).add_(weights.sum(dim=-1))
+    numerator.mul_(alpha[:, None]).add_(weights @ values)
+    row_max.copy_(new_max)
+    return row_max, normalizer, numerator

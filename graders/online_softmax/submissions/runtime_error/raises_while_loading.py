@@ -1,0 +1,5 @@
+"""Fails at import."""
+
+import torch
+
+SCALE = 1.0 / torch.tensor([]).numel()

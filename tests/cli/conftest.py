@@ -1,0 +1,58 @@
+"""The command line as a process of its own, against a real API server; the API tests' fixtures are shared."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.api.conftest import Api, api, graders, limits
+
+__all__ = ["api", "graders", "limits"]
+
+
+@dataclass
+class Cli:
+    """Runs `kernelgate` with a home of its own."""
+
+    home: Path
+    env: dict[str, str]
+
+    def start(self, *words: str, **env: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "kernelgate", *words],
+            env={**self.env, **env},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.home,
+        )
+
+    def run(self, *words: str, input: str = "", **env: str) -> subprocess.CompletedProcess[str]:  # noqa: A002
+        process = self.start(*words, **env)
+        out, err = process.communicate(input, timeout=90)
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+@pytest.fixture
+def cli(tmp_path: Path, database: str) -> Cli:  # noqa: ARG001
+    home = tmp_path / "home"
+    home.mkdir()
+    env = {name: value for name, value in os.environ.items() if name not in ("KERNELGATE_URL", "KERNELGATE_TOKEN")}
+    return Cli(home, {**env, "HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")})
+
+
+@pytest.fixture
+def signed_in(cli: Cli, api: Api) -> Callable[[str], Cli]:
+    """The command line signed in to the API as somebody, by the environment."""
+
+    def as_(handle: str) -> Cli:
+        return Cli(cli.home, {**cli.env, "KERNELGATE_URL": api.url, "KERNELGATE_TOKEN": api.token(handle)})
+
+    return as_
