@@ -30,7 +30,7 @@ def missing() -> dict[Backend, str]:
         absent[Backend.TORCH] = why
     if Backend.GPU not in absent and (why := gpu.missing_gpu()):
         absent[Backend.GPU] = why
-    if Backend.EMULATOR not in absent and (why := emulate.missing()):
+    if Backend.EMULATOR not in absent and (why := _no_emulator()):
         absent[Backend.EMULATOR] = why
     return absent
 
@@ -53,6 +53,11 @@ def choose(stage: Stage) -> Backend:
     raise NoBackendError(
         f"stage {stage.name} cannot be graded on this machine ({why}); `kernelgate doctor` shows what is here"
     )
+
+
+def _no_emulator() -> str | None:
+    """Why CUDA C++ is not emulated here, or None."""
+    return emulate.missing() if settings().emulator else "switched off (KERNELGATE_EMULATOR)"
 
 
 def _cannot_import(module: str) -> str | None:

@@ -11,6 +11,7 @@ import pytest
 
 from kernelgate.settings import ROOT, settings
 from kernelgate.stages import Limits
+from worker import backends
 from worker.emulate.build import Programs, Seam, build
 from worker.emulate.run import Call, Ran, run
 from worker.emulate.toolchain import Pass, Toolchain, missing, toolchain
@@ -33,6 +34,19 @@ def compiler() -> Toolchain:
         pytest.skip(why)
     os.environ.setdefault("KERNELGATE_EMULATOR_CACHE", str(ROOT / ".cache" / "emulator"))
     return toolchain()
+
+
+@pytest.fixture
+def switched_on(compiler: Toolchain, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The emulator as a backend of this host: it is off by default."""
+    del compiler
+    monkeypatch.setenv("KERNELGATE_EMULATOR", "1")
+    settings.cache_clear()
+    backends.missing.cache_clear()
+    yield
+    monkeypatch.undo()
+    settings.cache_clear()
+    backends.missing.cache_clear()
 
 
 @dataclass(frozen=True)

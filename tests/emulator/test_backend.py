@@ -54,7 +54,7 @@ def graded(stage: Stage, sandbox: Sandbox, path: Path) -> Result:
     return grade(stage, path.read_bytes(), sandbox=sandbox, seed=SEED)
 
 
-@pytest.mark.usefixtures("compiler")
+@pytest.mark.usefixtures("switched_on")
 @pytest.mark.parametrize("name", SUBMISSIONS)
 def test_a_submission_gets_its_verdict_and_its_words(stage: Stage, sandbox: Sandbox, name: str) -> None:
     verdict, reason, words = SUBMISSIONS[name]
@@ -65,6 +65,7 @@ def test_a_submission_gets_its_verdict_and_its_words(stage: Stage, sandbox: Sand
     assert "emulator" not in result.log.replace("kernels/emulator", "")
 
 
+@pytest.mark.usefixtures("switched_on")
 def test_a_short_stage_ends_as_correct_with_its_gate_unjudged(
     stage: Stage, sandbox: Sandbox, compiler: Toolchain
 ) -> None:
@@ -79,7 +80,7 @@ def test_a_short_stage_ends_as_correct_with_its_gate_unjudged(
     assert [case.state for case in result.cases] == ["right"] * len(short)
 
 
-@pytest.mark.usefixtures("compiler")
+@pytest.mark.usefixtures("switched_on")
 def test_a_known_mistake_is_named(stage: Stage, sandbox: Sandbox) -> None:
     result = graded(stage, sandbox, stage.folder / "submissions" / "wrong_answer" / "diagonal_excluded.cu")
     assert result.verdict is Verdict.WRONG_ANSWER
