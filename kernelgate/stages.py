@@ -230,11 +230,18 @@ class Stage:
     def mistake(self, name: str) -> Mistake:
         return next(mistake for mistake in self.spec.mistakes if mistake.name == name)
 
+    def _expectations(self) -> dict[str, Any]:
+        name = "submissions/expected.toml"
+        if name not in self.files:
+            return {}
+        try:
+            return tomllib.loads(self.text(name))
+        except tomllib.TOMLDecodeError as error:
+            raise StageError(f"stage {self.name}: {name} is not TOML: {error}") from error
+
     def examples(self) -> Iterator[Example]:
         """Every shipped submission with the verdict it must get, in the order of the verdicts."""
-        expected = (
-            tomllib.loads(self.text("submissions/expected.toml")) if "submissions/expected.toml" in self.files else {}
-        )
+        expected = self._expectations()
         for verdict in Verdict:
             for name in sorted(self.files):
                 if name.startswith(f"submissions/{verdict}/"):

@@ -110,6 +110,12 @@ def test_an_expectation_with_an_unknown_key_is_an_error(folder: Path) -> None:
         list(load_stage(folder).examples())
 
 
+def test_expectations_that_are_no_toml_are_an_error(folder: Path) -> None:
+    put("submissions/expected.toml", b'["a"]\n["a"]\n')(folder)
+    with pytest.raises(StageError, match="not TOML"):
+        list(load_stage(folder).examples())
+
+
 def test_every_key_is_documented() -> None:
     page = (ROOT / "docs" / "stages.md").read_text()
     for model in (Spec, Seam, Limits, Tolerance, Tensor, Case, Mistake, Gate, DoneWhen):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import resource
@@ -25,8 +26,10 @@ def map_own_user(uid: int, gid: int) -> None:
 
 def permitted_capabilities() -> int:
     """The capabilities this process has or could switch on, as bits."""
-    status = Path("/proc/self/status").read_text()
-    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("CapPrm:")), 16)
+    found = ctypes.create_string_buffer(24)  # twice: effective, permitted, inheritable; 32 bits each
+    syscalls.syscall("capget", struct.pack("<Ii", CAPABILITY_VERSION, 0), found)
+    _, low, _, _, high, _ = struct.unpack("<6I", found.raw)
+    return int(high << 32 | low)
 
 
 def drop_bounding_set() -> None:

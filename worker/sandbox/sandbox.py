@@ -66,6 +66,10 @@ class Sandbox:
         readable: Sequence[Path] = (),
         without: Collection[str] = (),
     ) -> None:
+        unknown = [name for name in without if name not in layers.NAMES or name == layers.WATCHDOG]
+        if unknown:
+            accepted = ", ".join(name for name in layers.NAMES if name != layers.WATCHDOG)
+            raise ValueError(f"layers to leave out: {unknown}; accepted are {accepted}")
         self.uid = uid
         self._root = os.getuid() == 0
         self._interpreter: Interpreter = inspect(python)

@@ -23,6 +23,7 @@ import ctypes
 import errno
 import struct
 from dataclasses import dataclass, field
+from functools import cache
 
 from . import syscalls
 
@@ -119,6 +120,7 @@ class Program:
         self.load(NUMBER)
 
 
+@cache
 def assemble(*, own_pid: int | None) -> bytes:
     """The filter's instructions. own_pid: the caller's process id where there is no pid namespace, else None.
 

@@ -146,6 +146,7 @@ NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "landlock_add_rule": (445, 445),
     "landlock_restrict_self": (446, 446),
     "capset": (126, 91),
+    "capget": (125, 90),
     "prctl": (157, 167),
 }
 

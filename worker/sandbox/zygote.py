@@ -19,7 +19,7 @@ import signal
 import socket
 import sys
 
-from . import account, supervisor, syscalls
+from . import account, seccomp, supervisor, syscalls
 
 READY = b"R"
 FORK = b"F"
@@ -45,6 +45,8 @@ def serve(control: socket.socket, preload: list[str], site: list[str]) -> None:
         with contextlib.suppress(OSError):
             control.sendall(f"{type(error).__name__}: {error}".encode()[:4000])
         os._exit(1)
+    with contextlib.suppress(OSError):
+        seccomp.assemble(own_pid=None)  # the forks find it made
     gc.collect()
     gc.freeze()  # a collection in a fork would write to, and so copy, every object's header
     warm = account.anonymous("self")
