@@ -117,6 +117,13 @@ class Settings(BaseSettings):
             "(Landlock, seccomp without sockets, limits), `none` (only for code you trust)."
         ),
     ] = "reduced"
+    emulator: Annotated[
+        bool,
+        Field(
+            description="Whether CUDA stages are graded on the CPU where there is no GPU: values only, in minutes rather "
+            "than seconds. Off by default, because the shipped CUDA stage has not been proven on it; see docs/emulator.md."
+        ),
+    ] = False
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Field(description="How much the processes log.")
     ] = "info"

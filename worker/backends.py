@@ -7,11 +7,15 @@ from functools import cache
 
 from kernelgate.settings import settings
 from kernelgate.stages import Backend, Stage
-from worker import gpu
+from worker import emulate, gpu
 from worker.execute import run_cases
 from worker.job import Run
 
-RUNS: dict[Backend, Run] = {Backend.TORCH: run_cases, Backend.GPU: gpu.run_cases}
+RUNS: dict[Backend, Run] = {
+    Backend.TORCH: run_cases,
+    Backend.GPU: gpu.run_cases,
+    Backend.EMULATOR: emulate.run_cases,
+}
 
 
 class NoBackendError(RuntimeError):
@@ -26,6 +30,8 @@ def missing() -> dict[Backend, str]:
         absent[Backend.TORCH] = why
     if Backend.GPU not in absent and (why := gpu.missing_gpu()):
         absent[Backend.GPU] = why
+    if Backend.EMULATOR not in absent and (why := _no_emulator()):
+        absent[Backend.EMULATOR] = why
     return absent
 
 
@@ -47,6 +53,11 @@ def choose(stage: Stage) -> Backend:
     raise NoBackendError(
         f"stage {stage.name} cannot be graded on this machine ({why}); `kernelgate doctor` shows what is here"
     )
+
+
+def _no_emulator() -> str | None:
+    """Why CUDA C++ is not emulated here, or None."""
+    return emulate.missing() if settings().emulator else "switched off (KERNELGATE_EMULATOR)"
 
 
 def _cannot_import(module: str) -> str | None:

@@ -98,7 +98,7 @@ def _check_loaded(job: Job, finished: Finished) -> None:
         raise end_failure(finished, None, limits)
     tape = _read(data, {}, None)
     if tape.violation is not None:
-        raise _violated(job, tape.violation, None)
+        raise violated(job, tape.violation, None)
     if tape.failure is None:
         return
     kind, what = tape.failure
@@ -121,7 +121,7 @@ def _tape(job: Job, finished: Finished, take: Take) -> Tape:
         raise _no_tape(job, finished, take)
     tape = _read(data, take.buffers, take.case.name)
     if tape.violation is not None:
-        raise _violated(job, tape.violation, take.case.name)
+        raise violated(job, tape.violation, take.case.name)
     if tape.failure is not None:
         what = f"Case {take.case.name}: the seam threw an exception: {tape.failure[1]}."
         raise Failure(Verdict.RUNTIME_ERROR, "exception", what, case=take.case.name)
@@ -161,7 +161,8 @@ def _no_tape(job: Job, finished: Finished, take: Take) -> Failure:
     return Failure(Verdict.RUNTIME_ERROR, "ended_early", what, case=name)
 
 
-def _violated(job: Job, violation: Violation, case: str | None) -> Failure:
+def violated(job: Job, violation: Violation, case: str | None) -> Failure:
+    """What a call that a stage does not allow costs, in the words that every CUDA backend uses. case: None at load."""
     where = f"Case {case}: " if case else ""
     call = f"{violation.call}{_line_of(job.source, violation.call)}"
     if violation.reason == "workspace":

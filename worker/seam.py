@@ -25,19 +25,34 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: its kind and its name in the signature."""
+    """One parameter: its kind, its name in the signature, and its type as C++ spells it, without a pointer's star."""
 
     kind: Kind
     name: str
+    type: str = "float"
 
 
 _SIGNATURE = re.compile(r'extern "C" void (?P<name>[A-Za-z_]\w*)\s*\((?P<parameters>[^()]*)\)')
-_PARAMETER = re.compile(r"(?P<type>(?:const )?(?:float|int|cudaStream_t))\s*(?P<star>\*?)\s*(?P<name>[A-Za-z_]\w*)")
+_PARAMETER = re.compile(
+    r"(?P<type>(?:const )?(?:float|int|unsigned|double|__half|__nv_bfloat16|cudaStream_t))"
+    r"\s*(?P<star>\*?)\s*(?P<name>[A-Za-z_]\w*)"
+)
+DTYPES = {
+    "float": "float32",
+    "double": "float64",
+    "int": "int32",
+    "unsigned": "uint32",
+    "__half": "float16",
+    "__nv_bfloat16": "bfloat16",
+}
+"""The numpy name of what an array parameter points to; numpy has no bfloat16, its values travel as uint16."""
 _KINDS = {
-    ("const float", "*"): Kind.INPUT,
-    ("float", "*"): Kind.OUTPUT,
+    **{(f"const {name}", "*"): Kind.INPUT for name in DTYPES},
+    **{(name, "*"): Kind.OUTPUT for name in DTYPES},
     ("int", ""): Kind.INT,
+    ("unsigned", ""): Kind.INT,
     ("float", ""): Kind.FLOAT,
+    ("double", ""): Kind.FLOAT,
     ("cudaStream_t", ""): Kind.STREAM,
 }
 
@@ -55,6 +70,7 @@ def _parameter(text: str) -> Parameter:
     kind = _KINDS.get((part["type"], part["star"])) if part else None
     if part is None or kind is None:
         raise StageError(
-            f"seam parameter {text[:80]!r}: accepted are const float* (input), float* (output), int, float and cudaStream_t"
+            f"seam parameter {text[:80]!r}: accepted are const T* (input) and T* (output) with T one of "
+            f"{', '.join(DTYPES)}; int, unsigned, float, double and cudaStream_t"
         )
-    return Parameter(kind, part["name"])
+    return Parameter(kind, part["name"], part["type"])

@@ -14,7 +14,7 @@ from kernelgate.db import transaction
 from kernelgate.models import StageVersion
 from kernelgate.protocol import Result
 from kernelgate.settings import settings
-from kernelgate.stages import Example, Stage, load_stage, load_stages
+from kernelgate.stages import Backend, Example, Stage, load_stage, load_stages
 from kernelgate.verdicts import Verdict
 from worker.backends import gradable
 from worker.grade import grade, new_seed
@@ -110,6 +110,8 @@ def _example(stage: Stage, sandbox: Sandbox, example: Example) -> Check:
     if example.verdict is Verdict.ACCEPTED and stage.spec.gate is not None and result.timing is None:
         expected = {Verdict.CORRECT}
     found_mistake = result.mistake.name if result.mistake else None
+    if result.backend is Backend.EMULATOR and (elsewhere := _emulated(example, result)) is not None:
+        return Check(name, elsewhere, _told(result))
     ok = (
         result.verdict in expected
         and example.reason in (None, result.reason)
@@ -118,6 +120,23 @@ def _example(stage: Stage, sandbox: Sandbox, example: Example) -> Check:
     )
     wanted = ", ".join(f"{key} {value!r}" for key, value in _wanted(example))
     return Check(name, ok, _told(result) if ok else f"{_told(result)}; expected {wanted}")
+
+
+def _emulated(example: Example, result: Result) -> bool | None:
+    """Whether an emulated answer is the right one where it may differ from a GPU's; None where it may not.
+
+    Speed is not judged there, a race is found where a GPU shows wrong values or none, what hides from one run to the next
+    has no next run, and code that cannot be emulated is refused by name.
+    """
+    if result.reason == "cannot_emulate":
+        return True
+    if example.verdict is Verdict.GATE_MISSED:
+        return result.verdict is Verdict.CORRECT
+    if example.reason in ("wrong_when_timed", "not_repeatable"):
+        return result.verdict in (Verdict.WRONG_ANSWER, Verdict.CORRECT)
+    if result.reason == "race":
+        return example.verdict is Verdict.WRONG_ANSWER
+    return None if example.verdict is not Verdict.COMPILE_ERROR else result.verdict is example.verdict
 
 
 def _wanted(example: Example) -> Iterator[tuple[str, str]]:

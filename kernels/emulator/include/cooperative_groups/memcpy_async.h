@@ -1,0 +1,3 @@
+// In cooperative_groups.h here.
+#pragma once
+#include "../cooperative_groups.h"

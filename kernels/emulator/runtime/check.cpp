@@ -1,0 +1,408 @@
+// Shadow memory and the hooks that -fsanitize=thread makes the compiler call; libtsan is not linked. See check.h.
+#ifdef EMULATOR_CHECK
+#include "check.h"
+
+#include <sys/mman.h>
+
+#include <array>
+#include <deque>
+#include <map>
+#include <unordered_map>
+
+#include "device_memory.h"
+#include "findings.h"
+
+namespace emulator {
+
+struct Stamp {
+  uint32_t launch, block, phase, time, fences, pc;  // pc: low 32 bits; the program is not relocated
+  uint16_t thread, warp_phase;
+};
+enum Flag : uint8_t {
+  kWritten = 1,       // holds a value
+  kManyWarps = 2,     // read by several warps of the block in this phase
+  kManyLanes = 4,     // read by several lanes of one warp in this warp phase
+  kManyBlocks = 8,    // read by several blocks in this launch
+  kAtomicWrite = 16,  // the last write was atomic
+  kAtomicRead = 32,
+  kSplit = 64,        // `write.pc` is an index into `split_cells`: the bytes have cells of their own
+};
+struct Cell {
+  Stamp write, read;
+  uint8_t flags;
+};
+
+static uint32_t launch_number = 1;
+static std::deque<std::array<Cell, 4>> split_cells;
+static std::unordered_map<const Variable*, Cell*> variable_cells;
+static std::unordered_map<const Block*, Cell*> arena_cells;
+static Cell* arena_of_block;  // the current block's
+static const Block* arena_owner;
+
+// What an atomic or volatile object has been told: by blocks (their fences) and by threads of one block (their times).
+struct Clock {
+  std::unordered_map<uint32_t, uint32_t> blocks;
+  uint32_t owner = 0;
+  std::vector<uint32_t> threads;
+};
+static std::unordered_map<const void*, Clock> clocks;
+static std::unordered_map<uint32_t, std::unordered_map<uint32_t, uint32_t>> block_acquired;
+
+static Cell* new_cells(size_t bytes) {
+  void* memory = mmap(nullptr, (bytes / 4 + 2) * sizeof(Cell), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) found("out_of_memory", Site(), "no memory for the checks; use smaller cases");
+  return (Cell*)memory;
+}
+
+void check_launch() {
+  ++launch_number;
+  clocks.clear();
+  block_acquired.clear();
+}
+
+void check_block(Block& block) {
+  Cell*& cells = arena_cells[&block];
+  if (!cells) cells = new_cells(kArena);
+  memset(cells + kDynamicOffset / 4, 0, (block.launch->request.shared / 4 + 1) * sizeof(Cell));
+}
+
+void check_shared(Block& block, const void* address, size_t size) {
+  const size_t offset = (size_t)((const char*)address - block.arena);
+  memset(arena_cells[&block] + offset / 4, 0, (size / 4 + 1) * sizeof(Cell));
+}
+
+void check_fence() {
+  Fibre* me = current_fibre();
+  if (!me) return;
+  me->published = me->time++;
+  me->published_fence = worker->block->fences++;
+}
+
+void check_release(const void* object) {
+  Fibre* me = current_fibre();
+  if (!me) return;
+  Clock& clock = clocks[object];
+  const Block& block = *worker->block;
+  uint32_t& told = clock.blocks[(uint32_t)block.number];
+  told = std::max(told, me->published_fence);
+  for (const auto& entry : block_acquired[(uint32_t)block.number])
+    clock.blocks[entry.first] = std::max(clock.blocks[entry.first], entry.second);
+  if (clock.owner != block.number || clock.threads.size() != block.fibres.size()) {
+    clock.owner = (uint32_t)block.number;
+    clock.threads.assign(block.fibres.size(), 0);
+  }
+  for (size_t i = 0; i < me->acquired.size(); ++i) clock.threads[i] = std::max(clock.threads[i], me->acquired[i]);
+  clock.threads[me->linear] = std::max(clock.threads[me->linear], me->published);
+}
+
+void check_acquire(const void* object) {
+  Fibre* me = current_fibre();
+  const auto known = me ? clocks.find(object) : clocks.end();
+  if (known == clocks.end()) return;
+  const Block& block = *worker->block;
+  auto& mine = block_acquired[(uint32_t)block.number];
+  for (const auto& entry : known->second.blocks) mine[entry.first] = std::max(mine[entry.first], entry.second);
+  if (known->second.owner != block.number || known->second.threads.empty()) return;
+  me->acquired.resize(block.fibres.size());
+  for (size_t i = 0; i < me->acquired.size(); ++i) me->acquired[i] = std::max(me->acquired[i], known->second.threads[i]);
+}
+
+// ------------------------------------------------------------------------------------------------------- conflicts
+
+// Whether something orders the access that left `stamp` before what `me` does now.
+static bool ordered(const Stamp& stamp, const Fibre& me, const Block& block) {
+  if (stamp.launch != launch_number) return true;
+  if (stamp.block != (uint32_t)block.number) {
+    const auto mine = block_acquired.find((uint32_t)block.number);
+    if (mine == block_acquired.end()) return false;
+    const auto told = mine->second.find(stamp.block);
+    return told != mine->second.end() && told->second >= stamp.fences;
+  }
+  if (stamp.phase < block.phase || stamp.thread == me.linear) return true;
+  if (stamp.thread / 32 == me.warp && stamp.warp_phase < me.warp_phase) return true;
+  return stamp.thread < me.acquired.size() && me.acquired[stamp.thread] >= stamp.time;
+}
+
+static Stamp stamp_now(const Fibre& me, const Block& block, const void* pc) {
+  return {launch_number, (uint32_t)block.number, block.phase, me.time, block.fences, (uint32_t)(uintptr_t)pc, me.linear, me.warp_phase};
+}
+
+static Site site_of(const Stamp& stamp) {
+  Site site;
+  site.known = true;
+  site.block = block_of(stamp.block);
+  site.thread = thread_of(stamp.thread);
+  site.pc = (const void*)(uintptr_t)stamp.pc;
+  return site;
+}
+
+static const char* word(Access access) {
+  return access == Access::Write ? "write" : access == Access::Atomic ? "atomic update" : "read";
+}
+
+[[noreturn]] static void race(const Stamp& earlier, bool earlier_wrote, bool earlier_atomic, const void* address, unsigned size, Access access, const void* pc) {
+  const bool same_block = earlier.block == (uint32_t)worker->block->number;
+  const char* remedy = !same_block ? "nothing orders different blocks within a launch"
+                       : earlier.thread / 32 == current_fibre()->warp ? "a __syncwarp() or __syncthreads() is missing between them" : "a __syncthreads() is missing between them";
+  found("race", here(pc, 0), format("a %s of %u bytes at ", word(access), size) + describe(address, size) + " races with another thread's access: " + remedy,
+        earlier_atomic && earlier_wrote ? "atomic_update" : earlier_wrote ? "write" : "read", site_of(earlier));
+}
+
+// A write over another thread's write is judged when the value has changed: storing the same value twice is no race.
+static struct Pending {
+  bool armed;
+  Stamp earlier;
+  const char* address;
+  unsigned size;
+  char before[16];
+  const void* pc;
+  Fibre* by;
+} pending;
+
+void settle_pending() {
+  if (!pending.armed) return;
+  pending.armed = false;
+  if (!memcmp(pending.address, pending.before, pending.size)) return;
+  race(pending.earlier, true, false, pending.address, pending.size, Access::Write, pending.pc);
+}
+
+// A read of what nothing has written. Kept until the phase ends: if another thread writes there meanwhile, it is a race.
+static struct Unwritten {
+  bool armed;
+  const Block* block;
+  Site site;
+  std::string text;
+} unwritten;
+
+void check_phase(Block& block) {
+  settle_pending();
+  if (unwritten.armed && unwritten.block == &block) found("uninitialised", unwritten.site, unwritten.text);
+  uint32_t fences = 0;  // a barrier makes every thread's fences every other thread's
+  for (const Fibre& fibre : block.fibres) fences = std::max(fences, fibre.published_fence);
+  for (Fibre& fibre : block.fibres) fibre.published_fence = fences;
+}
+
+static void visit(Cell& cell, Fibre& me, Block& block, const char* address, unsigned size, unsigned whole, Access access, const void* pc) {
+  if (access != Access::Write && !(cell.flags & kWritten) && !unwritten.armed)
+    unwritten = {true, &block, here(pc, 0), format("a %s of %u bytes that nothing has written yet, at ", word(access), whole) + describe(address, whole)};
+  const bool atomic = access == Access::Atomic || access == Access::Load;
+  const bool both_atomic = atomic && (cell.flags & kAtomicWrite);
+  if ((cell.flags & kWritten) && cell.write.launch && !both_atomic && !ordered(cell.write, me, block)) {
+    if (access != Access::Write || (cell.flags & kAtomicWrite)) race(cell.write, true, cell.flags & kAtomicWrite, address, size, access, pc);
+    if (!pending.armed) {
+      pending = {true, cell.write, address, std::min(size, 16u), {}, pc, &me};
+      memcpy(pending.before, address, pending.size);
+    }
+  }
+  const bool current = cell.read.launch == launch_number;
+  if (access == Access::Write || access == Access::Atomic) {
+    const bool both = access == Access::Atomic && (cell.flags & kAtomicRead);
+    const bool same_block = cell.read.block == (uint32_t)block.number, same_phase = same_block && cell.read.phase == block.phase;
+    bool conflict = current && !ordered(cell.read, me, block);
+    conflict |= current && same_phase && (cell.flags & kManyWarps) && me.acquired.empty();
+    conflict |= current && same_phase && (cell.flags & kManyLanes) && cell.read.thread / 32 == me.warp && cell.read.warp_phase == me.warp_phase;
+    conflict |= current && (cell.flags & kManyBlocks) && block_acquired.empty();
+    if (conflict && !both) race(cell.read, false, cell.flags & kAtomicRead, address, size, access, pc);
+    cell.write = stamp_now(me, block, pc);
+    cell.read.launch = 0;
+    cell.flags = (uint8_t)(kWritten | (access == Access::Atomic ? kAtomicWrite : 0));
+    return;
+  }
+  if (current && cell.read.block != (uint32_t)block.number) cell.flags |= kManyBlocks;
+  else if (current && cell.read.phase == block.phase && cell.read.thread != me.linear) {
+    if (cell.read.thread / 32 != me.warp) cell.flags |= kManyWarps;
+    else if (cell.read.warp_phase == me.warp_phase) cell.flags |= kManyLanes;
+    else cell.flags &= (uint8_t)~kManyLanes;
+  } else if (!current || cell.read.phase != block.phase) {
+    cell.flags &= (uint8_t)~(kManyWarps | kManyLanes | (current ? 0 : kManyBlocks));
+  }
+  cell.flags = (uint8_t)(access == Access::Load ? cell.flags | kAtomicRead : cell.flags & ~kAtomicRead);
+  cell.read = stamp_now(me, block, pc);
+}
+
+static void visit_words(Cell* cells, size_t offset, Fibre& me, Block& block, const char* address, unsigned size, Access access, const void* pc) {
+  const size_t end = offset + size;
+  for (size_t at = offset; at < end;) {
+    Cell& cell = cells[at / 4];
+    const size_t stop = std::min(end, (at / 4 + 1) * 4);
+    const bool whole = stop - at == 4;
+    if (whole && !(cell.flags & kSplit)) {
+      visit(cell, me, block, address + (at - offset), 4, size, access, pc);
+    } else {
+      if (!(cell.flags & kSplit)) {  // neighbouring bytes may belong to different threads
+        split_cells.push_back({cell, cell, cell, cell});
+        cell.write.pc = (uint32_t)(split_cells.size() - 1);
+        cell.flags = kSplit;
+      }
+      auto& bytes = split_cells[cell.write.pc];
+      for (size_t byte = at; byte < stop; ++byte) visit(bytes[byte % 4], me, block, address + (byte - offset), 1, size, access, pc);
+    }
+    at = stop;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------- which memory it is
+
+extern "C" char __executable_start, _end;
+
+static bool ignored(const Worker& w, const Fibre& me, const char* p) {
+  if (p >= me.stack && p < me.stack + kStackSize) return true;
+  if (p >= &__executable_start && p < &_end) return true;                            // constants and the host's own variables
+  if (p >= w.host_stack_low && p < w.host_stack_high) return true;                   // a kernel's arguments
+  return p >= (const char*)&threadIdx - 8192 && p < (const char*)&threadIdx + 8192;  // thread indices
+}
+
+static bool shared_is_known(const Block& block, size_t offset, unsigned size) {
+  if (offset >= kDynamicOffset) return offset + size <= kDynamicOffset + block.launch->request.shared;
+  for (const SharedVariable* v : block.touched)
+    if ((long)offset >= v->offset && offset + size <= (size_t)v->offset + v->size) return true;
+  return false;
+}
+
+static void check_variable(const Variable& v, Fibre& me, Block& block, const char* p, unsigned size, Access access, const void* pc) {
+  if (p + size > (const char*)v.address + v.size)
+    found("out_of_bounds", here(pc, 0), format("a %s of %u bytes at ", word(access), size) + describe(p, size));
+  if (v.constant && access != Access::Read) found("constant_write", here(pc, 0), format("a kernel writes to %s, which is __constant__", v.name));
+  if (v.constant) return;
+  Cell*& cells = variable_cells[&v];
+  if (!cells) {
+    cells = new_cells(v.size + 8);
+    for (size_t i = 0; i < v.size / 4 + 2; ++i) cells[i].flags = kWritten;  // variables start as zero
+  }
+  const size_t offset = (size_t)(p - (const char*)v.address) + (uintptr_t)v.address % 4;
+  visit_words(cells, offset, me, block, p, size, access, pc);
+}
+
+void check_access(const void* address, unsigned size, Access access, const void* pc) {
+  Fibre* me = current_fibre();
+  if (!me || !size) return;
+  Worker& w = *worker;
+  if (w.collective) return;
+  const char* p = (const char*)address;
+  if (p >= me->stack && p < me->stack + kStackSize) return;
+  if (pending.armed) settle_pending();
+  Block& block = *w.block;
+  const bool power = (size & (size - 1)) == 0 && size <= 16;
+  if (p >= block.arena && p < block.arena + kArena) {
+    const size_t offset = (size_t)(p - block.arena);
+    if (!shared_is_known(block, offset, size))
+      found("out_of_bounds", here(pc, 0), format("a %s of %u bytes at ", word(access), size) + describe(address, size));
+    if (power && ((uintptr_t)p & (size - 1))) found("misaligned", here(pc, 0), format("a %s of %u bytes at an address that is no multiple of %u: ", word(access), size, size) + describe(address, size));
+    if (arena_owner != &block) arena_owner = &block, arena_of_block = arena_cells[&block];
+    return visit_words(arena_of_block, offset, *me, block, p, size, access, pc);
+  }
+  static Array* last;
+  Array* array = last && p >= last->data && p + size <= last->data + last->size && last->live ? last : nullptr;
+  if (!array) {
+    array = array_at(address);
+    if (!array) {
+      const Variable* variable = variable_at(address);
+      if (variable) return check_variable(*variable, *me, block, p, size, access, pc);
+      if (ignored(w, *me, p)) return;
+      found("out_of_bounds", here(pc, 0), format("a %s of %u bytes at ", word(access), size) + describe(address, size) + "; a kernel can use device memory only");
+    }
+    if (!array->live || p < array->data || p + size > array->data + array->size)
+      found(array->live ? "out_of_bounds" : "use_after_free", here(pc, 0), format("a %s of %u bytes at ", word(access), size) + describe(address, size));
+    last = array;
+  }
+  if (power && ((uintptr_t)p & (size - 1))) found("misaligned", here(pc, 0), format("a %s of %u bytes at an address that is no multiple of %u: ", word(access), size, size) + describe(address, size));
+  if (!array->shadow) array->shadow = new_cells(array->size + 8);
+  visit_words((Cell*)array->shadow, (size_t)(p - array->data), *me, block, p, size, access, pc);
+}
+
+void mark_written(const void* address, size_t size, bool written) {
+  Array* array = array_at(address);
+  if (!array) return;
+  if (!array->shadow) array->shadow = new_cells(array->size + 8);
+  Cell* cells = (Cell*)array->shadow;
+  const size_t first = (size_t)((const char*)address - array->data), end = first + size;
+  for (size_t word = first / 4; word * 4 < end; ++word) {
+    cells[word] = Cell();
+    cells[word].flags = written ? kWritten : 0;
+  }
+}
+
+// A volatile access is how threads signal each other without atomics: it orders like a relaxed atomic.
+static void check_volatile(const void* address, unsigned size, bool write, const void* pc) {
+  const char* p = (const char*)address;
+  const bool device = current_fibre() && !worker->collective && (in_shared(p) || array_at(p) || variable_at(p));
+  check_access(address, size, device ? (write ? Access::Atomic : Access::Load) : write ? Access::Write : Access::Read, pc);
+  if (!device) return;
+  check_acquire(address);
+  if (write) check_release(address);
+}
+
+}  // namespace emulator
+
+// ------------------------------------------------------------------------------------------------ the compiler's hooks
+
+using emulator::Access;
+using emulator::check_access;
+#define PC ((const char*)__builtin_return_address(0) - 1)
+#define HOOKS(n)                                                                                                        \
+  void __tsan_read##n(void* a) { check_access(a, n, Access::Read, PC); }                                                \
+  void __tsan_write##n(void* a) { check_access(a, n, Access::Write, PC); }                                              \
+  void __tsan_unaligned_read##n(void* a) { check_access(a, n, Access::Read, PC); }                                      \
+  void __tsan_unaligned_write##n(void* a) { check_access(a, n, Access::Write, PC); }                                    \
+  void __tsan_read##n##_pc(void* a, void* pc) { check_access(a, n, Access::Read, pc); }                                 \
+  void __tsan_write##n##_pc(void* a, void* pc) { check_access(a, n, Access::Write, pc); }                               \
+  void __tsan_volatile_read##n(void* a) { emulator::check_volatile(a, n, false, PC); }                                  \
+  void __tsan_volatile_write##n(void* a) { emulator::check_volatile(a, n, true, PC); }                                  \
+  void __tsan_unaligned_volatile_read##n(void* a) { emulator::check_volatile(a, n, false, PC); }                        \
+  void __tsan_unaligned_volatile_write##n(void* a) { emulator::check_volatile(a, n, true, PC); }                        \
+  void __tsan_read_write##n(void* a) { check_access(a, n, Access::Read, PC); check_access(a, n, Access::Write, PC); }   \
+  void __tsan_unaligned_read_write##n(void* a) { check_access(a, n, Access::Read, PC); check_access(a, n, Access::Write, PC); }
+// std::atomic and the __atomic builtins of host code in the same file.
+#define ATOMIC_HOOKS(bits, type)                                                                                        \
+  type __tsan_atomic##bits##_load(const volatile type* a, int) { return __atomic_load_n(a, __ATOMIC_SEQ_CST); }         \
+  void __tsan_atomic##bits##_store(volatile type* a, type v, int) { __atomic_store_n(a, v, __ATOMIC_SEQ_CST); }         \
+  type __tsan_atomic##bits##_exchange(volatile type* a, type v, int) { return __atomic_exchange_n(a, v, __ATOMIC_SEQ_CST); } \
+  type __tsan_atomic##bits##_fetch_add(volatile type* a, type v, int) { return __atomic_fetch_add(a, v, __ATOMIC_SEQ_CST); } \
+  type __tsan_atomic##bits##_fetch_sub(volatile type* a, type v, int) { return __atomic_fetch_sub(a, v, __ATOMIC_SEQ_CST); } \
+  type __tsan_atomic##bits##_fetch_and(volatile type* a, type v, int) { return __atomic_fetch_and(a, v, __ATOMIC_SEQ_CST); } \
+  type __tsan_atomic##bits##_fetch_or(volatile type* a, type v, int) { return __atomic_fetch_or(a, v, __ATOMIC_SEQ_CST); }   \
+  int __tsan_atomic##bits##_compare_exchange_strong(volatile type* a, type* c, type v, int, int) { return __atomic_compare_exchange_n(a, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); } \
+  int __tsan_atomic##bits##_compare_exchange_weak(volatile type* a, type* c, type v, int, int) { return __atomic_compare_exchange_n(a, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); }
+extern "C" {
+HOOKS(1) HOOKS(2) HOOKS(4) HOOKS(8) HOOKS(16)
+ATOMIC_HOOKS(8, unsigned char) ATOMIC_HOOKS(16, unsigned short) ATOMIC_HOOKS(32, unsigned) ATOMIC_HOOKS(64, unsigned long long)
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_read_range(void* a, unsigned long n) { check_access(a, (unsigned)n, Access::Read, PC); }
+void __tsan_write_range(void* a, unsigned long n) { check_access(a, (unsigned)n, Access::Write, PC); }
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+void __tsan_atomic_thread_fence(int) {}
+void __tsan_atomic_signal_fence(int) {}
+void* __tsan_memcpy(void* to, const void* from, size_t n) {
+  check_access(from, (unsigned)n, Access::Read, PC);
+  check_access(to, (unsigned)n, Access::Write, PC);
+  return memcpy(to, from, n);
+}
+void* __tsan_memmove(void* to, const void* from, size_t n) {
+  check_access(from, (unsigned)n, Access::Read, PC);
+  check_access(to, (unsigned)n, Access::Write, PC);
+  return memmove(to, from, n);
+}
+void* __tsan_memset(void* to, int v, size_t n) {
+  check_access(to, (unsigned)n, Access::Write, PC);
+  return memset(to, v, n);
+}
+
+// -fsanitize=alignment: a pointer that is not aligned for its type, before the access happens.
+struct AlignmentSite {
+  struct { const char* file; unsigned line, column; } where;
+  const void* type;
+  unsigned char log_alignment, access;
+};
+void __ubsan_handle_type_mismatch_v1(AlignmentSite* site, unsigned long address) {
+  if (!emulator::current_fibre() || !address) return;
+  const unsigned alignment = 1u << site->log_alignment;
+  if (!(address & (alignment - 1))) return;
+  emulator::found("misaligned", emulator::here(nullptr, (int)site->where.line),
+                  emulator::format("an access through an address that is no multiple of %u: ", alignment) + emulator::describe((const void*)address, alignment));
+}
+void __ubsan_handle_type_mismatch_v1_abort(AlignmentSite* site, unsigned long address) { __ubsan_handle_type_mismatch_v1(site, address); }
+}
+#endif  // EMULATOR_CHECK

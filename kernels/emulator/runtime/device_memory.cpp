@@ -1,0 +1,139 @@
+#include "device_memory.h"
+
+#include <sys/mman.h>
+
+#include <map>
+#include <mutex>
+
+#include "address_sanitizer.h"
+#include "check.h"
+#include "findings.h"
+
+namespace emulator {
+
+static const size_t kGuardPage = 4096, kAlignment = 256;
+static const unsigned char kMargin = 0xee;
+static std::mutex arrays_lock;
+static std::map<uintptr_t, Array*>& arrays() {
+  static auto* all = new std::map<uintptr_t, Array*>;
+  return *all;
+}
+static Variable* variables;
+static bool guarded_now, opened;
+
+Variable::Variable(const void* address_, size_t size_, const char* name_, int line_, bool constant_)
+    : address(address_), size(size_), name(name_), line(line_), constant(constant_), next(variables) { variables = this; }
+const Variable* first_variable() { return variables; }
+
+Array* new_array(size_t size, const std::string& name, bool host) {
+  const size_t body = (size + kGuardPage - 1 + kAlignment) / kGuardPage * kGuardPage;
+  char* mapping = (char*)mmap(nullptr, body + 2 * kGuardPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) return nullptr;
+  if (mprotect(mapping + kGuardPage, body, PROT_READ | PROT_WRITE)) {
+    munmap(mapping, body + 2 * kGuardPage);
+    return nullptr;
+  }
+  char* end = mapping + kGuardPage + body;
+  char* data = end - (size + kAlignment - 1) / kAlignment * kAlignment;
+  memset(mapping + kGuardPage, kMargin, body);
+  memset(data, 0xff, size);  // NaN, or the largest unsigned: what was never written is seen in the results
+  poison(mapping, (size_t)(data - mapping));
+  poison(data + size, (size_t)(end + kGuardPage - data) - size);
+  auto* array = new Array{data, size, mapping, body + 2 * kGuardPage, name, true, host, nullptr};
+  std::lock_guard<std::mutex> guard(arrays_lock);
+  arrays()[(uintptr_t)mapping] = array;
+  if (guarded_now && !opened && !host) mprotect(mapping + kGuardPage, body, PROT_NONE);
+  return array;
+}
+
+static void protect_arrays(int protection) {
+  std::lock_guard<std::mutex> guard(arrays_lock);
+  for (const auto& entry : arrays())
+    if (entry.second->live && !entry.second->host)
+      mprotect(entry.second->mapping + kGuardPage, entry.second->mapping_size - 2 * kGuardPage, protection);
+}
+void guard_arrays(bool guarded) {
+  guarded_now = guarded;
+  protect_arrays(guarded ? PROT_NONE : PROT_READ | PROT_WRITE);
+}
+DeviceAccess::DeviceAccess() {
+  if (guarded_now && !opened) protect_arrays(PROT_READ | PROT_WRITE);
+  opened = true;
+}
+DeviceAccess::~DeviceAccess() {
+  opened = false;
+  if (guarded_now) protect_arrays(PROT_NONE);
+}
+
+void free_array(Array& array) {
+  array.live = false;
+  poison(array.data, array.size);
+  mprotect(array.mapping, array.mapping_size, PROT_NONE);
+}
+
+Array* array_at(const void* address) {
+  std::lock_guard<std::mutex> guard(arrays_lock);
+  auto after = arrays().upper_bound((uintptr_t)address);
+  if (after == arrays().begin()) return nullptr;
+  Array* array = (--after)->second;
+  return (const char*)address < array->mapping + array->mapping_size ? array : nullptr;
+}
+
+const Variable* variable_at(const void* address) {
+  for (const Variable* v = variables; v; v = v->next)
+    if ((const char*)address >= (const char*)v->address && (const char*)address < (const char*)v->address + v->size) return v;
+  return nullptr;
+}
+
+bool device_range(const void* address, size_t size) {
+  if (const Array* array = array_at(address))
+    return array->live && (const char*)address >= array->data && (const char*)address + size <= array->data + array->size;
+  const Variable* variable = variable_at(address);
+  return variable && (const char*)address + size <= (const char*)variable->address + variable->size;
+}
+
+bool in_global(const void* address) { return device_range(address, 1); }
+
+void verify_margins() {
+#if !defined(EMULATOR_ASAN) && !defined(EMULATOR_CHECK)  // those see the access itself
+  std::lock_guard<std::mutex> guard(arrays_lock);
+  for (const auto& entry : arrays()) {
+    const Array& array = *entry.second;
+    if (!array.live) continue;
+    const char* end = array.mapping + array.mapping_size - kGuardPage;
+    for (const char* p = array.mapping + kGuardPage; p < end; p = p + 1 == array.data ? array.data + array.size : p + 1)
+      if (p < array.data || p >= array.data + array.size) {
+        if ((unsigned char)*p == kMargin) continue;
+        found("out_of_bounds", Site(), format("a kernel wrote %s %s, an array of %zu bytes", p < array.data ? "before the start of" : "past the end of", array.name.c_str(), array.size));
+      }
+  }
+#endif
+}
+
+std::string describe(const void* address, size_t size) {
+  if (Array* array = array_at(address)) {
+    const long offset = (long)((const char*)address - array->data);
+    const char* freed = array->live ? "" : ", which was freed before";
+    if (offset < 0) return format("%ld bytes before %s, an array of %zu bytes%s", -offset, array->name.c_str(), array->size, freed);
+    if ((size_t)offset + size > array->size)
+      return format("%ld bytes past the end of %s, an array of %zu bytes%s", offset + (long)size - (long)array->size, array->name.c_str(), array->size, freed);
+    return format("byte %ld of %s (%zu bytes)%s", offset, array->name.c_str(), array->size, freed);
+  }
+  if (worker && worker->block && in_shared(address)) {
+    const long offset = (long)((const char*)address - worker->block->arena);
+    if (offset >= (long)kDynamicOffset)
+      return format("byte %ld of the dynamic shared memory, which has %zu bytes", offset - (long)kDynamicOffset, worker->block->launch->request.shared);
+    const SharedVariable* best = nullptr;
+    for (const SharedVariable* v : worker->block->touched)
+      if (v->offset <= offset && (!best || v->offset > best->offset)) best = v;
+    if (best && offset + (long)size > best->offset + (long)best->size)
+      return format("%ld bytes past the end of the shared variable %s (%zu bytes, line %d)", offset + (long)size - best->offset - (long)best->size, best->name, best->size, best->line);
+    if (best) return format("byte %ld of the shared variable %s (%zu bytes, line %d)", offset - best->offset, best->name, best->size, best->line);
+    return "shared memory that belongs to no variable";
+  }
+  if (const Variable* v = variable_at(address)) return format("byte %ld of the variable %s (%zu bytes, line %d)", (long)((const char*)address - (const char*)v->address), v->name, v->size, v->line);
+  if ((uintptr_t)address < 4096) return "a null pointer";
+  return format("%p, which is no device memory", address);
+}
+
+}  // namespace emulator

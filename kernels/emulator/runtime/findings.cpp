@@ -1,0 +1,177 @@
+#include "findings.h"
+
+#include <csignal>
+#include <cstdarg>
+#include <atomic>
+
+#include <fcntl.h>
+#include <sys/time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "address_sanitizer.h"
+#include "device_memory.h"
+
+namespace emulator {
+
+static const int kExitStatus = 86;
+#if defined(EMULATOR_ASAN)
+static const char* const kPass = "asan";
+#elif defined(EMULATOR_CHECK)
+static const char* const kPass = "check";
+#else
+static const char* const kPass = "plain";
+#endif
+
+std::string format(const char* pattern, ...) {
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, pattern);
+  vsnprintf(text, sizeof text, pattern, arguments);
+  va_end(arguments);
+  return text;
+}
+
+uint3 thread_of(unsigned linear) {
+  const dim3 b = blockDim;
+  return uint3{linear % b.x, linear / b.x % b.y, linear / b.x / b.y};
+}
+uint3 block_of(size_t number) {
+  const dim3 g = gridDim;
+  return uint3{(unsigned)(number % g.x), (unsigned)(number / g.x % g.y), (unsigned)(number / g.x / g.y)};
+}
+
+Site here(const void* pc, int line) {
+  Site site;
+  site.pc = pc;
+  site.line = line;
+  if (const Fibre* fibre = current_fibre()) {
+    site.known = true;
+    site.block = worker->block->index;
+    site.thread = fibre->index;
+  }
+  return site;
+}
+
+static std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += (unsigned char)c < 32 ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+static std::string written(const Site& site) {
+  std::string text = format("{\"line\": %d", site.line);
+  if (site.pc) text += format(", \"pc\": \"%#lx\"", (unsigned long)site.pc);
+  if (site.known)
+    text += format(", \"block\": [%u, %u, %u], \"thread\": [%u, %u, %u]", site.block.x, site.block.y, site.block.z, site.thread.x, site.thread.y, site.thread.z);
+  return text + "}";
+}
+
+void found(const char* kind, const Site& site, const std::string& text, const char* other_access, const Site& other) {
+  static std::atomic<bool> taken;
+  while (taken.exchange(true)) usleep(1000);  // another worker is writing its finding and will end the process
+  const char* kernel = worker && worker->block && worker->block->launch ? worker->block->launch->request.name : "";
+  std::string line = std::string("{\"pass\": \"") + kPass + "\", \"kind\": " + quoted(kind) + ", \"kernel\": " + quoted(kernel) + ", \"site\": " + written(site) + ", \"text\": " + quoted(text);
+  if (other_access) line += std::string(", \"other_access\": ") + quoted(other_access) + ", \"other\": " + written(other);
+  line += "}\n";
+  const char* path = getenv("EMULATOR_FINDINGS");
+  const int file = path ? open(path, O_WRONLY | O_CREAT | O_APPEND, 0600) : 2;
+  if (file >= 0 && write(file, line.data(), line.size()) < 0) _exit(kExitStatus + 1);
+  fflush(stdout);
+  _exit(kExitStatus);
+}
+void found(const char* kind, const Site& site, const std::string& text) { found(kind, site, text, nullptr, Site()); }
+
+void device_trap(const char* what, int line) { found("trap", here(nullptr, line), format("%s was reached", what)); }
+
+// ---------------------------------------------------------------------------------------------------------- crashes
+
+static const void* pc_of(void* context) {
+#if defined(__x86_64__)
+  return (const void*)((ucontext_t*)context)->uc_mcontext.gregs[REG_RIP];
+#else
+  return (const void*)((ucontext_t*)context)->uc_mcontext.pc;
+#endif
+}
+
+static void on_crash(int signal, siginfo_t* info, void* context) {
+  const void* pc = pc_of(context);
+  Fibre* fibre = current_fibre();
+  const char* address = (const char*)info->si_addr;
+  if (!fibre) {
+    const std::string where = signal == SIGSEGV || signal == SIGBUS ? "; it touched " + describe(address, 1) : "";
+    found("host_crash", here(pc, 0), format("host code ended with signal %d (%s)", signal, strsignal(signal)) + where);
+  }
+  if (signal == SIGFPE) found("arithmetic", here(pc, 0), "an integer division by zero; a GPU gives an unspecified value");
+  if (signal == SIGILL || signal == SIGABRT) found("trap", here(pc, 0), "an instruction that stops the kernel was reached");
+  if (address >= fibre->stack - 4096 && address < fibre->stack)
+    found("stack_overflow", here(pc, 0), format("the thread's local memory is full: it has %zu KiB here", kStackSize >> 10));
+  if (info->si_code > 0 && info->si_code != SEGV_MAPERR && info->si_code != SEGV_ACCERR)
+    found("misaligned", here(pc, 0), "an access that is not aligned to its size (a float4 needs a multiple of 16), or through no possible address");
+  found("out_of_bounds", here(pc, 0), "an access to " + describe(address, 1));
+}
+
+static void on_watchdog(int, siginfo_t*, void* context) {
+  if (current_fibre()) found("still_running", here(pc_of(context), 0), "the kernel was still running when its time was up");
+  found("still_running", here(pc_of(context), 0), "host code was still running when its time was up");
+}
+
+void prepare_thread() {
+  stack_t stack;
+  stack.ss_size = 256 << 10;
+  stack.ss_sp = malloc(stack.ss_size);
+  stack.ss_flags = 0;
+  sigaltstack(&stack, nullptr);
+}
+
+void install_handlers() {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  action.sa_sigaction = on_crash;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigaction(signal, &action, nullptr);
+  const char* limit = getenv("EMULATOR_CPU_MS");
+  if (limit && atol(limit) > 0) {
+    action.sa_sigaction = on_watchdog;
+    sigaction(SIGPROF, &action, nullptr);
+    itimerval timer;
+    timer.it_interval = {0, 0};
+    timer.it_value = {atol(limit) / 1000, atol(limit) % 1000 * 1000};
+    setitimer(ITIMER_PROF, &timer, nullptr);
+  }
+}
+
+}  // namespace emulator
+
+// A kernel's assert ends the run as a GPU's does; the host's too, under its own name.
+extern "C" void __assert_fail(const char* expression, const char*, unsigned line, const char*) {
+  using namespace emulator;
+  found(current_fibre() ? "assertion" : "host_crash", here(nullptr, (int)line), format("the assertion %s does not hold", expression));
+}
+
+#ifdef EMULATOR_ASAN
+extern "C" const char* __asan_default_options() {
+  return "detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=0:handle_segv=0:handle_sigbus=0:handle_sigfpe=0:"
+         "allocator_may_return_null=1:print_summary=0:print_legend=0:symbolize=0";
+}
+// Called before the report is printed: the finding replaces it.
+extern "C" void __asan_on_error() {
+  using namespace emulator;
+  const char* address = (const char*)__asan_get_report_address();
+  const size_t size = __asan_get_report_access_size();
+  const char* kind = __asan_get_report_description();
+  std::string where = describe(address, size ? size : 1);
+  if (!array_at(address) && !in_shared(address)) {  // asking AddressSanitizer for more would wait for its own lock
+    if (strstr(kind, "stack")) where = "local memory outside an array of the thread";
+    else if (strstr(kind, "global")) where = "memory outside a variable of the file";
+    else if (strstr(kind, "heap")) where = "host memory outside what was allocated";
+  }
+  const bool inside = array_at(address) && array_at(address)->live == false;
+  found(inside ? "use_after_free" : "out_of_bounds", here((const char*)__asan_get_report_pc() - 1, 0),  // the call stands behind the access
+        
+        format("a %s of %zu bytes at ", __asan_get_report_access_type() ? "write" : "read", size) + where + " (" + kind + ")");
+}
+#endif

@@ -1,0 +1,551 @@
+// Fibres, barriers, warp operations: see scheduler.h for how they fit together.
+#include "scheduler.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <map>
+
+#include "address_sanitizer.h"
+#include "check.h"
+#include "findings.h"
+
+extern "C" void emulator_switch(void** save, void* to);
+extern "C" void emulator_enter();
+
+__thread uint3 threadIdx, blockIdx;
+__thread dim3 blockDim, gridDim;
+
+namespace emulator {
+
+__thread Worker* worker;
+#ifdef EMULATOR_ASAN
+const size_t kStackSize = 512 << 10;  // red zones make frames several times larger
+#else
+const size_t kStackSize = 128 << 10;
+#endif
+static const unsigned long kIdleRounds = 200000;  // rounds in which only waiting loops ran, before it is called a deadlock
+static const size_t kResidentBlocks = 256;        // blocks that may wait for others at once, as on a large GPU
+static const size_t kPage = 4096;
+
+const Configuration& configuration() {
+  static const Configuration chosen = [] {
+    const auto number = [](const char* name, long otherwise) { const char* text = getenv(name); return text ? atol(text) : otherwise; };
+    const char* order = getenv("EMULATOR_ORDER");
+    Configuration c;
+    c.order = order && !strcmp(order, "reverse") ? Order::Reverse : order && !strcmp(order, "random") ? Order::Random : Order::Forward;
+    c.seed = (uint64_t)number("EMULATOR_SEED", 1);
+    c.workers = (int)number("EMULATOR_WORKERS", 1);
+#ifdef EMULATOR_CHECK
+    c.workers = 1;  // shadow cells are not shared between threads
+    c.strict = true;
+#else
+    c.strict = false;
+#endif
+    return c;
+  }();
+  return chosen;
+}
+
+Worker& this_worker() {
+  if (!worker) {
+    worker = new Worker;
+    pthread_attr_t attributes;
+    void* low = nullptr;
+    size_t size = 0;
+    if (!pthread_getattr_np(pthread_self(), &attributes)) {
+      pthread_attr_getstack(&attributes, &low, &size);
+      pthread_attr_destroy(&attributes);
+    }
+    worker->host_stack_low = (char*)low;
+    worker->host_stack_high = (char*)low + size;
+    prepare_thread();
+  }
+  return *worker;
+}
+
+// ---------------------------------------------------------------------------------------------------- switching
+
+static void fibre_main(Fibre* fibre);
+
+static void arm(Fibre& fibre) {
+  void** top = (void**)(((uintptr_t)fibre.stack + kStackSize) & ~(uintptr_t)63);
+#if defined(__x86_64__)
+  top -= 2;  // keeps the stack 16-byte aligned at emulator_enter's call
+  *--top = (void*)&emulator_enter;
+  *--top = nullptr;              // rbp
+  *--top = (void*)&fibre_main;   // rbx
+  *--top = &fibre;               // r12
+  for (int i = 0; i < 3; ++i) *--top = nullptr;
+#else
+  top -= 20;
+  memset(top, 0, 160);
+  top[0] = (void*)&fibre_main;     // x19
+  top[1] = &fibre;                 // x20
+  top[11] = (void*)&emulator_enter;  // x30
+#endif
+  fibre.stack_pointer = top;
+}
+
+static inline void enter(Worker& w, Fibre& fibre) {
+  w.fibre = &fibre;
+  fibre.state = State::Running;
+  threadIdx = fibre.index;
+  ++w.switches;
+}
+
+// Goes from one stack to another; a null fibre is the worker's own stack. `ends`: the fibre left behind never runs again.
+static void jump(Worker& w, Fibre* from, Fibre* to, bool ends) {
+  if (to) enter(w, *to); else w.fibre = nullptr;
+  void** fake = ends ? nullptr : from ? &from->fake_stack : &w.scheduler_fake_stack;
+  if (to) leaving(fake, to->stack, kStackSize); else leaving(fake, w.scheduler_stack, w.scheduler_stack_size);
+  emulator_switch(from ? &from->stack_pointer : &w.scheduler_pointer, to ? to->stack_pointer : w.scheduler_pointer);
+  arrived(from ? from->fake_stack : w.scheduler_fake_stack);
+}
+
+static inline uint64_t random_number(Block& block) {
+  block.random ^= block.random << 13;
+  block.random ^= block.random >> 7;
+  block.random ^= block.random << 17;
+  return block.random;
+}
+
+static inline void make_ready(Block& block, Fibre& fibre) {
+  fibre.state = State::Ready;
+  block.ready.push_back(fibre.linear);
+}
+
+// `ready` is a stack: pushed from the highest thread down, the lowest runs first.
+static void make_all_ready(Block& block, State state) {
+  const size_t n = block.fibres.size();
+  for (size_t i = 0; i < n; ++i) {
+    Fibre& fibre = block.fibres[configuration().order == Order::Reverse ? i : n - 1 - i];
+    if (fibre.state == state) make_ready(block, fibre);
+  }
+}
+
+static Fibre* take_ready(Block& block) {
+  if (block.ready.empty()) return nullptr;
+  if (configuration().order == Order::Random) std::swap(block.ready[random_number(block) % block.ready.size()], block.ready.back());
+  Fibre* fibre = &block.fibres[block.ready.back()];
+  block.ready.pop_back();
+  return fibre;
+}
+
+// ------------------------------------------------------------------------------------------- when nothing can run
+
+[[noreturn]] static void deadlock(Block& block) {
+  std::map<std::pair<int, int>, std::pair<unsigned, unsigned>> waiting;  // (state, line) → (threads, lanes of the first warp)
+  for (const Fibre& fibre : block.fibres)
+    if (fibre.state != State::Done) {
+      auto& entry = waiting[{(int)fibre.state, fibre.line}];
+      ++entry.first;
+      if (fibre.warp == 0) entry.second |= 1u << fibre.lane;
+    }
+  std::string text = "no thread of the block can go on:";
+  int line = 0, first_line = 0;
+  size_t shown = 0;
+  for (const auto& entry : waiting) {
+    const State state = (State)entry.first.first;
+    const char* where = state == State::AtBarrier ? "a block barrier" : state == State::AtWarp ? "a warp operation" : state == State::AtGrid ? "a grid barrier" : "a waiting loop";
+    line = entry.first.second;
+    first_line = first_line ? first_line : line;
+    if (++shown > 6) continue;
+    text += format(" %u threads wait at %s in line %d", entry.second.first, where, line);
+    if (entry.second.second) text += format(" (lanes %08x of warp 0)", entry.second.second);
+    text += ";";
+  }
+  text += format(" %zu of %zu threads have left the kernel", block.fibres.size() - block.live, block.fibres.size());
+  Site site;
+  site.known = true;
+  site.block = block.index;
+  for (const Fibre& fibre : block.fibres)
+    if (fibre.state != State::Done) { site.thread = fibre.index; break; }
+  site.line = first_line;
+  found("deadlock", site, text);
+}
+
+static void answer_active_masks(Block& block) {
+  for (Fibre& fibre : block.fibres) {
+    if (fibre.state != State::AtActiveMask) continue;
+    fibre.answer_mask = 0;
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const size_t other = fibre.warp * 32u + lane;
+      if (other < block.fibres.size() && block.fibres[other].line == fibre.line &&
+          (block.fibres[other].state == State::AtActiveMask))
+        fibre.answer_mask |= 1u << lane;
+    }
+  }
+  block.asking = 0;
+  make_all_ready(block, State::AtActiveMask);
+}
+
+// Hands the processor to another fibre of the block; to the worker's own stack when none can run.
+static void give_way(Worker& w, Fibre& me, bool ends) {
+  Block& block = *w.block;
+  if (block.ready.empty() && block.asking) answer_active_masks(block);
+  Fibre* next = take_ready(block);
+  if (!next && block.live && !block.spinning && block.at_grid != block.live) deadlock(block);
+  if (next == &me) return enter(w, me);
+  jump(w, &me, next, ends);
+}
+
+// ------------------------------------------------------------------------------------------------------ barriers
+
+static void open_barrier(Block& block) {
+  int count = 0, all = 1, any = 0;
+  for (const Fibre& fibre : block.fibres)
+    if (fibre.state == State::AtBarrier) count += fibre.predicate, all &= fibre.predicate, any |= fibre.predicate;
+  for (Fibre& fibre : block.fibres)
+    if (fibre.state == State::AtBarrier)
+      fibre.answer = fibre.barrier_kind == Barrier::Count ? count : fibre.barrier_kind == Barrier::And ? all : any;
+  check_phase(block);
+  block.arrived = 0;
+  block.idle_rounds = 0;
+  ++block.phase;
+  make_all_ready(block, State::AtBarrier);
+}
+
+static Fibre& calling(const char* what, int line) {
+  Fibre* me = current_fibre();
+  if (!me) found("host_code", here(nullptr, line), format("%s was called by host code; it exists in kernels only", what));
+  return *me;
+}
+
+int barrier(int line, Barrier kind, int predicate) {
+  Fibre& me = calling("__syncthreads", line);
+  settle_pending();
+  Worker& w = *worker;
+  me.state = State::AtBarrier;
+  me.line = line;
+  me.barrier_kind = kind;
+  me.predicate = predicate;
+  if (++w.block->arrived == w.block->live) open_barrier(*w.block);
+  give_way(w, me, false);
+  return me.answer;
+}
+
+void grid_barrier(int line) {
+  Fibre& me = calling("grid.sync()", line);
+  Worker& w = *worker;
+  if (!w.block->launch->resident)
+    found("grid_sync", here(nullptr, line), "grid.sync() needs a cooperative launch (cudaLaunchCooperativeKernel)");
+  settle_pending();
+  me.state = State::AtGrid;
+  me.line = line;
+  ++w.block->at_grid;
+  give_way(w, me, false);
+}
+bool grid_is_resident() { return current_fibre() && worker->block->launch->resident; }
+
+void spin(int line) {
+  Fibre* me = current_fibre();
+  if (!me) return;
+  Worker& w = *worker;
+  me->state = State::Spinning;
+  if (line) me->line = line;
+  ++w.block->spinning;
+  give_way(w, *me, false);
+}
+void yield_after_atomic() {
+  Fibre* me = current_fibre();
+  if (!me || worker->collective || (++me->atomics & 63u)) return;
+  worker->block->idle_rounds = 0;  // it may well be working, so this never counts as a deadlock
+  spin(me->line);
+}
+
+// ----------------------------------------------------------------------------------------------- warp operations
+
+unsigned lane() { return calling("a warp function", 0).lane; }
+long long ticks() { return worker ? (long long)(worker->switches += 40) : 0; }
+
+unsigned active_mask(int line) {
+  Fibre& me = calling("__activemask", line);
+  me.state = State::AtActiveMask;
+  me.line = line;
+  ++worker->block->asking;
+  give_way(*worker, me, false);
+  return me.answer_mask;
+}
+
+void shuffle_outside_mask(unsigned lane, unsigned source, unsigned mask, int line) {
+  if (configuration().strict)
+    found("warp_mask", here(nullptr, line), format("lane %u reads lane %u, which takes no part (mask %08x): the value is undefined on a GPU", lane, source, mask));
+}
+
+static void complete_warp(Worker& w, Fibre& last, unsigned mask) {
+  Block& block = *w.block;
+  Fibre* lanes = &block.fibres[last.warp * 32u];
+  void* deposits[32];
+  for (unsigned rest = mask; rest; rest &= rest - 1) deposits[__builtin_ctz(rest)] = lanes[__builtin_ctz(rest)].deposit;
+  if (last.complete) {
+    w.collective = true;
+    last.complete(deposits, mask);
+    w.collective = false;
+  }
+  block.warps[last.warp].arrived &= ~mask;
+  block.idle_rounds = 0;
+  if (last.kind == WarpKind::Sync || last.kind == WarpKind::Matrix) {  // shuffles and votes order no memory
+    uint16_t phase = 0;
+    for (unsigned rest = mask; rest; rest &= rest - 1) phase = std::max(phase, lanes[__builtin_ctz(rest)].warp_phase);
+    for (unsigned rest = mask; rest; rest &= rest - 1) lanes[__builtin_ctz(rest)].warp_phase = (uint16_t)(phase + 1);
+  }
+}
+
+// Whether all lanes that `fibre` waits for stand at an operation with the same mask. A different operation is an error.
+static bool warp_is_complete(Block& block, const Fibre& fibre, unsigned mask) {
+  if ((block.warps[fibre.warp].arrived & mask) != mask) return false;
+  for (unsigned rest = mask; rest; rest &= rest - 1) {
+    const Fibre& other = block.fibres[fibre.warp * 32u + __builtin_ctz(rest)];
+    if ((other.mask & block.warps[fibre.warp].live) != mask) return false;
+    if (other.kind != fibre.kind)
+      found("warp_divergence", here(nullptr, fibre.line), format("lanes of one warp meet in different warp operations: line %d and line %d (mask %08x)", other.line, fibre.line, mask));
+  }
+  return true;
+}
+
+static unsigned checked_mask(Block& block, const Fibre& me, unsigned mask, int line) {
+  const unsigned warp_size = std::min(32u, (unsigned)block.fibres.size() - me.warp * 32u);
+  const unsigned existing = warp_size == 32 ? kFullMask : (1u << warp_size) - 1, live = block.warps[me.warp].live;
+  if (mask == kFullMask) mask = existing;
+  if (!(mask >> me.lane & 1))
+    found("warp_mask", here(nullptr, line), format("lane %u calls a warp operation with mask %08x, in which it is not named", me.lane, mask));
+  if (mask & ~existing)
+    found("warp_mask", here(nullptr, line), format("mask %08x names lanes that this warp of %u threads does not have", mask, warp_size));
+  if (mask & ~live && configuration().strict)
+    found("warp_mask", here(nullptr, line), format("mask %08x names lanes that have left the kernel (alive: %08x)", mask, live));
+  return mask & live;
+}
+
+void warp_operation(unsigned mask, WarpKind kind, void* deposit, Complete complete, int line) {
+  Fibre& me = calling("a warp function", line);
+  Worker& w = *worker;
+  Block& block = *w.block;
+  settle_pending();
+  mask = checked_mask(block, me, mask, line);
+  me.mask = mask;
+  me.kind = kind;
+  me.deposit = deposit;
+  me.complete = complete;
+  me.line = line;
+  block.warps[me.warp].arrived |= 1u << me.lane;
+  me.state = State::AtWarp;
+  if (warp_is_complete(block, me, mask)) {
+    complete_warp(w, me, mask);
+    me.state = State::Running;
+    Fibre* lanes = &block.fibres[me.warp * 32u];
+    const bool stay = configuration().order == Order::Forward;
+    for (unsigned rest = mask; rest;) {
+      const unsigned lane = 31 - __builtin_clz(rest);
+      rest &= ~(1u << lane);
+      if (lane != me.lane) make_ready(block, lanes[lane]);
+    }
+    if (stay) return;
+    make_ready(block, me);
+  }
+  give_way(w, me, false);
+}
+
+void complete_vote(void** deposits, unsigned mask) {
+  const auto slot = [&](unsigned lane) -> VoteSlot& { return *static_cast<VoteSlot*>(deposits[lane]); };
+  const VoteSlot& first = slot(__builtin_ctz(mask));
+  unsigned ballot = 0, result = (unsigned)first.value;
+  bool equal = true;
+  for (unsigned rest = mask; rest; rest &= rest - 1) {
+    const unsigned lane = __builtin_ctz(rest), v = (unsigned)slot(lane).value;
+    ballot |= v ? 1u << lane : 0;
+    equal &= slot(lane).value == first.value;
+    if (lane == (unsigned)__builtin_ctz(mask)) continue;
+    switch (first.kind) {
+      case Vote::Add: result += v; break;
+      case Vote::Min: result = std::min(result, v); break;
+      case Vote::Max: result = std::max(result, v); break;
+      case Vote::MinSigned: result = (unsigned)std::min((int)result, (int)v); break;
+      case Vote::MaxSigned: result = (unsigned)std::max((int)result, (int)v); break;
+      case Vote::And: result &= v; break;
+      case Vote::Or: result |= v; break;
+      case Vote::Xor: result ^= v; break;
+      default: break;
+    }
+  }
+  for (unsigned rest = mask; rest; rest &= rest - 1) {
+    VoteSlot& mine = slot(__builtin_ctz(rest));
+    switch (first.kind) {
+      case Vote::Ballot: mine.result = ballot; break;
+      case Vote::Any: mine.result = ballot != 0; break;
+      case Vote::All: mine.result = ballot == mask; break;
+      case Vote::MatchAll: mine.result = equal ? mask : 0; mine.all_equal = equal; break;
+      case Vote::MatchAny:
+        for (unsigned others = mask; others; others &= others - 1)
+          if (slot(__builtin_ctz(others)).value == mine.value) mine.result |= others & -others;
+        break;
+      default: mine.result = result;
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------------------- a fibre's life
+
+static void leave_kernel(Block& block, Fibre& fibre) {
+  fibre.state = State::Done;
+  --block.live;
+  block.idle_rounds = 0;
+  Warp& warp = block.warps[fibre.warp];
+  warp.live &= ~(1u << fibre.lane);
+  if (block.live && block.arrived == block.live) open_barrier(block);
+  if (!block.live) check_phase(block);
+  for (unsigned rest = warp.arrived; rest; rest &= rest - 1) {  // an operation may have waited for this lane alone
+    Fibre& waiting = block.fibres[fibre.warp * 32u + __builtin_ctz(rest)];
+    if (!(waiting.mask >> fibre.lane & 1)) continue;
+    if (configuration().strict)
+      found("warp_mask", here(nullptr, waiting.line), format("lane %u waits for lane %u, which has left the kernel", waiting.lane, fibre.lane));
+    const unsigned mask = waiting.mask & warp.live;
+    if (!warp_is_complete(block, waiting, mask)) continue;
+    complete_warp(*worker, waiting, mask);
+    for (unsigned lanes = mask; lanes; lanes &= lanes - 1) make_ready(block, block.fibres[fibre.warp * 32u + __builtin_ctz(lanes)]);
+    break;
+  }
+}
+
+static void fibre_main(Fibre* fibre) {
+  Worker& w = *worker;
+  const void* bottom = nullptr;
+  size_t size = 0;
+  arrived(nullptr, &bottom, &size);
+  if (!w.scheduler_stack) w.scheduler_stack = bottom, w.scheduler_stack_size = size;
+  w.block->launch->request.body(w.block->launch->request.context);
+  settle_pending();
+  leave_kernel(*w.block, *fibre);
+  give_way(w, *fibre, true);
+  __builtin_trap();
+}
+
+// --------------------------------------------------------------------------------------------------------- blocks
+
+static void allocate_stacks(Block& block, size_t first, size_t count) {
+  const size_t each = kStackSize + kPage;
+  char* memory = (char*)mmap(nullptr, each * count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) found("out_of_memory", Site(), format("no memory for the stacks of %zu threads", count));
+  for (size_t i = 0; i < count; ++i) {
+    mprotect(memory + each * i, kPage, PROT_NONE);  // may fail when very many blocks wait at once: then no guard page
+    block.fibres[first + i].stack = memory + each * i + kPage;
+  }
+}
+
+static Block* prepare_block(Worker& w, const Launch& launch, size_t number) {
+  Block* block = nullptr;
+  for (size_t i = w.idle.size(); i-- > 0 && !block;)
+    if (w.idle[i]->fibres.size() == launch.threads) block = w.idle[i], w.idle.erase(w.idle.begin() + (long)i);
+  if (!block) {
+    block = new Block;
+    block->fibres.resize(launch.threads);
+    block->warps.resize((launch.threads + 31) / 32);
+    allocate_stacks(*block, 0, launch.threads);
+    block->arena = (char*)mmap(nullptr, kArena, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (block->arena == MAP_FAILED) found("out_of_memory", Site(), "no memory for shared memory");
+    poison(block->arena, kArena);
+  }
+  const dim3 g = launch.request.grid, b = launch.request.block;
+  block->launch = &launch;
+  block->number = number;
+  block->index = uint3{(unsigned)(number % g.x), (unsigned)(number / g.x % g.y), (unsigned)(number / g.x / g.y)};
+  block->live = (unsigned)launch.threads;
+  block->arrived = block->spinning = block->asking = block->at_grid = 0;
+  block->idle_rounds = 0;
+  block->phase = 1;
+  block->fences = 1;
+  block->ready.clear();
+  block->touched.clear();
+  block->random = (configuration().seed * 0x9e3779b97f4a7c15ull ^ (number + 1) * 0xbf58476d1ce4e5b9ull) | 1;
+  unpoison(block->arena + kDynamicOffset, launch.request.shared);
+  memset(block->arena + kDynamicOffset, 0xff, launch.request.shared);
+  for (size_t k = 0; k < block->warps.size(); ++k) {
+    const size_t lanes = std::min<size_t>(32, launch.threads - k * 32);
+    block->warps[k] = Warp{lanes == 32 ? kFullMask : (1u << lanes) - 1, 0};
+  }
+  for (size_t i = 0; i < launch.threads; ++i) {
+    Fibre& f = block->fibres[i];
+    f.linear = (uint16_t)i, f.warp = (uint16_t)(i / 32), f.lane = i & 31;
+    f.index = uint3{(unsigned)(i % b.x), (unsigned)(i / b.x % b.y), (unsigned)(i / b.x / b.y)};
+    f.fake_stack = nullptr, f.line = 0, f.atomics = 0, f.batch = 0;
+    f.warp_phase = 1, f.time = 1, f.published = 0, f.published_fence = 0;
+    f.copies.clear();
+    f.acquired.clear();
+    arm(f);
+    f.state = State::AtBarrier;
+  }
+  make_all_ready(*block, State::AtBarrier);
+  check_block(*block);
+  return block;
+}
+
+static DynamicView* dynamic_views;
+DynamicView::DynamicView(void (*setter)(void*)) : set(setter), next(dynamic_views) { dynamic_views = this; }
+
+// Runs a block until it ends or none of its fibres can run. Returns whether it ended.
+static bool resume(Worker& w, Block& block) {
+  if (block.spinning) {
+    block.spinning = 0;
+    make_all_ready(block, State::Spinning);
+  }
+  w.block = &block;
+  blockIdx = block.index;
+  for (DynamicView* view = dynamic_views; view; view = view->next) view->set(block.arena + kDynamicOffset);
+  if (Fibre* first = take_ready(block)) jump(w, nullptr, first, false);
+  return block.live == 0;
+}
+
+static void retire(Worker& w, Block* block) {
+  for (const SharedVariable* variable : block->touched) poison(block->arena + variable->offset, variable->size);
+  poison(block->arena + kDynamicOffset, block->launch->request.shared);
+  if (w.idle.size() < kResidentBlocks) w.idle.push_back(block);
+}
+
+static void open_grid_barrier(std::vector<Block*>& waiting) {
+  for (Block* block : waiting) {
+    block->at_grid = 0;
+    block->idle_rounds = 0;
+    make_all_ready(*block, State::AtGrid);
+  }
+  check_launch();  // all that went before is ordered before all that follows
+}
+
+// Runs blocks of the launch until `take` hands out no more (blocks when exhausted) and all of them have ended.
+void run_blocks(Launch& launch, size_t (*take)(Launch&)) {
+  Worker& w = this_worker();
+  blockDim = launch.request.block;
+  gridDim = launch.request.grid;
+  std::vector<Block*> waiting;
+  size_t next = take(launch), turn = 0;
+  while (next < launch.blocks || !waiting.empty()) {
+    const bool start = next < launch.blocks && (launch.resident || waiting.size() < kResidentBlocks);
+    if (start) {
+      waiting.push_back(prepare_block(w, launch, next));
+      next = take(launch);
+      turn = waiting.size() - 1;
+    } else {
+      turn = (turn + 1) % waiting.size();
+    }
+    Block* block = waiting[turn];
+    if (!start && block->at_grid == block->live) {
+      bool all = true;
+      for (const Block* other : waiting) all &= other->at_grid == other->live;
+      if (all) open_grid_barrier(waiting);
+      continue;
+    }
+    if (!start && ++block->idle_rounds > kIdleRounds) {
+      bool all = true;
+      for (const Block* other : waiting) all &= other->idle_rounds > kIdleRounds;
+      if (all) deadlock(*block);
+    }
+    if (resume(w, *block)) {
+      retire(w, block);
+      waiting.erase(waiting.begin() + (long)turn);
+      turn = turn ? turn - 1 : waiting.empty() ? 0 : waiting.size() - 1;
+    }
+  }
+  w.block = nullptr;
+}
+
+}  // namespace emulator

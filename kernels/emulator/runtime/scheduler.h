@@ -1,0 +1,117 @@
+// Theory of operation
+//
+// A block runs on one operating-system thread (a Worker). Its CUDA threads are fibres: own stacks, switched by hand where
+// they wait. Nothing preempts them, so an interleaving is a function of the program and the order policy alone.
+//
+//   __syncthreads   opens when as many fibres have arrived as are alive: an early exit lets the others through.
+//   warp operations every lane leaves a pointer; the last to arrive computes all results, then all lanes are ready.
+//   spin            a fibre that waits for memory is set aside until no other fibre of its block can run; a block in which
+//                   only such fibres are left is set aside too, and the worker starts or resumes another block.
+//   active mask     lanes that ask wait until nothing else of the block can run: those that then stand at the same line
+//                   of the same warp are each other's mask. That is the most converged answer a GPU could give.
+//   grid barrier    only in cooperative launches, whose blocks are all resident on one worker.
+//
+// When nothing can run, the block is deadlocked, and the report says where every fibre stands.
+#pragma once
+#include <vector>
+
+#include "cuda_runtime.h"
+
+namespace emulator {
+
+constexpr size_t kSharedPerBlock = 48 << 10, kSharedOptIn = 227 << 10, kArena = 1 << 20, kDynamicOffset = 512 << 10;
+constexpr unsigned kFullMask = 0xffffffffu, kMaxThreads = 1024;
+
+enum class State : uint8_t { Ready, Running, AtBarrier, AtWarp, AtActiveMask, Spinning, AtGrid, Done };
+
+struct PendingCopy {
+  void* to;
+  const void* from;
+  size_t size, zeros, batch;
+  const void* pc;
+};
+
+struct Fibre {
+  void* stack_pointer;
+  char* stack;
+  void* fake_stack;  // AddressSanitizer's
+  uint3 index;
+  uint16_t linear, warp;
+  uint8_t lane;
+  State state;
+  int line;  // where it waits
+  unsigned mask, answer_mask;
+  WarpKind kind;
+  void* deposit;
+  Complete complete;
+  Barrier barrier_kind;
+  int predicate, answer;
+  unsigned atomics;
+  size_t batch;
+  std::vector<PendingCopy> copies;
+  // For the check build: epochs of this thread, see check.h.
+  uint16_t warp_phase;
+  uint32_t time, published;
+  uint32_t published_fence;
+  std::vector<uint32_t> acquired;
+};
+
+struct Warp {
+  unsigned live, arrived;
+};
+
+struct Launch {
+  LaunchRequest request;
+  size_t blocks, threads;
+  size_t next;  // guarded by the pool's lock when several workers share the launch
+  bool resident;
+};
+
+struct Block {
+  const Launch* launch;
+  size_t number;
+  uint3 index;
+  std::vector<Fibre> fibres;
+  std::vector<unsigned> ready;
+  std::vector<Warp> warps;
+  unsigned live, arrived, spinning, asking, at_grid;
+  unsigned long idle_rounds;
+  char* arena = nullptr;
+  std::vector<SharedVariable*> touched;
+  uint64_t random;
+  uint32_t phase;  // barriers passed, for the check build
+  uint32_t fences;
+};
+
+struct Worker {
+  Block* block = nullptr;
+  Fibre* fibre = nullptr;
+  void* scheduler_pointer = nullptr;
+  void* scheduler_fake_stack = nullptr;
+  const void* scheduler_stack = nullptr;
+  size_t scheduler_stack_size = 0;
+  const char *host_stack_low = nullptr, *host_stack_high = nullptr;
+  std::vector<Block*> idle;
+  uint64_t switches = 0;
+  bool collective = false;  // a warp operation is computing over other lanes' stacks
+};
+
+extern __thread Worker* worker;
+extern const size_t kStackSize;
+
+enum class Order { Forward, Reverse, Random };
+struct Configuration {
+  Order order;
+  uint64_t seed;
+  int workers;
+  bool strict;  // report what a GPU leaves undefined instead of choosing a meaning for it
+};
+const Configuration& configuration();
+
+Worker& this_worker();
+void run_blocks(Launch& launch, size_t (*take)(Launch&));
+
+inline Fibre* current_fibre() { return worker ? worker->fibre : nullptr; }
+inline uint32_t current_phase() { return worker->block->phase; }
+
+}  // namespace emulator

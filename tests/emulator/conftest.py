@@ -1,0 +1,88 @@
+"""The emulator as a worker has it: its toolchain, and submissions compiled and run in the real sandbox."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from kernelgate.settings import ROOT, settings
+from kernelgate.stages import Limits
+from worker import backends
+from worker.emulate.build import Programs, Seam, build
+from worker.emulate.run import Call, Ran, run
+from worker.emulate.toolchain import Pass, Toolchain, missing, toolchain
+from worker.sandbox import Sandbox
+
+LIMITS = Limits(wall_s=60, case_s=10, memory_mb=2048)
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[Sandbox]:
+    values = settings()
+    with Sandbox(python=values.runner_python, uid=values.sandbox_uid, minimum="reduced") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def compiler() -> Toolchain:
+    why = missing()
+    if why:
+        pytest.skip(why)
+    os.environ.setdefault("KERNELGATE_EMULATOR_CACHE", str(ROOT / ".cache" / "emulator"))
+    return toolchain()
+
+
+@pytest.fixture
+def switched_on(compiler: Toolchain, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The emulator as a backend of this host: it is off by default."""
+    del compiler
+    monkeypatch.setenv("KERNELGATE_EMULATOR", "1")
+    settings.cache_clear()
+    backends.missing.cache_clear()
+    yield
+    monkeypatch.undo()
+    settings.cache_clear()
+    backends.missing.cache_clear()
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """A submission with its programs; call it to run one of them."""
+
+    seam: Seam
+    programs: Programs
+    sandbox: Sandbox
+
+    def __call__(
+        self,
+        build: Pass,
+        inputs: Mapping[str, np.ndarray],
+        outputs: Mapping[str, int],
+        values: Mapping[str, float],
+        *,
+        limits: Limits = LIMITS,
+        workers: int = 1,
+        order: str = "forward",
+        seed: int = 1,
+        workspace: int = 0,
+    ) -> Ran:
+        call = Call(inputs, outputs, values, workspace)
+        executable = self.programs.executables[build]
+        return run(
+            self.sandbox, self.seam, build, executable, call, limits=limits, workers=workers, order=order, seed=seed
+        )
+
+
+@pytest.fixture(scope="session")
+def emulate(compiler: Toolchain, sandbox: Sandbox) -> Callable[..., Emulated]:
+    """emulate(name, signature, source, passes=…): compiles a seam; raises worker.failures.Failure as grading does."""
+
+    def compiled(name: str, signature: str, source: str, passes: Iterable[Pass] = tuple(Pass)) -> Emulated:
+        seam = Seam(name, signature, f"{name}.cu")
+        return Emulated(seam, build(compiler, seam, source, passes, sandbox=sandbox), sandbox)
+
+    return compiled

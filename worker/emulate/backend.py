@@ -1,0 +1,241 @@
+"""The backend `emulator`: compile for the CPU, run every case plainly, and the short ones again in the checking passes.
+
+The sandbox gets a case's inputs and nothing else; what comes back are the bytes of every array, compared and judged out here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from kernelgate.stages import Case
+from kernelgate.verdicts import Phase, Verdict
+from worker.arrays import Float64, RawTensor
+from worker.emulate.build import Programs, Seam, build
+from worker.emulate.findings import KINDS, VIOLATIONS, Finding
+from worker.emulate.resources import kernel_resources
+from worker.emulate.run import Call, Ran, cpu_allowance, run
+from worker.emulate.toolchain import Pass, toolchain
+from worker.execute import end_failure
+from worker.failures import Failure
+from worker.frames import printable
+from worker.graders import Arrays
+from worker.job import CaseRun, Job
+from worker.record import violated
+from worker.sandbox import End
+from worker.seam import DTYPES, Kind, parameters
+from worker.tape import Violation
+
+CHECKED_BYTES = 768 << 10
+"""Cases whose arrays take more are not run in the checking passes, which are 10 to 100 times slower."""
+CHECKED_CASES = 4
+DECOY_BYTES = 1 << 20
+OUTPUT_LIMIT = 16_000
+
+
+def run_cases(job: Job) -> Iterator[CaseRun]:
+    """Yields each case as it has run, in the stage's order; raises Failure for what the checks find afterwards."""
+    yield from _Emulation(job).run()
+
+
+class _Emulation:
+    """One submission in the emulator."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        spec = job.stage.spec
+        self.seam = Seam(spec.seam.name, spec.seam.signature, spec.file)
+        self.parameters = parameters(spec.seam.signature)
+        self.made: dict[str, Arrays] = {}
+        self.programs = Programs({}, "")
+
+    def run(self) -> Iterator[CaseRun]:
+        job = self.job
+        cases = job.stage.spec.cases
+        for case in sorted(cases, key=lambda case: -self._call(case).size()):
+            job.grader.foresee(case, self._inputs(case))
+        with job.phases.during(Phase.COMPILE):
+            self._compile()
+        watched = representative([(case, self._call(case).size()) for case in cases])
+        with job.phases.during(Phase.CASES):
+            for case in cases:
+                ran = self._run(case, Pass.PLAIN)
+                if (
+                    case in watched
+                ):  # before its values are judged: a race explains wrong values, not the other way round
+                    self._watch(case, ran)
+                yield self._judged(case, ran)
+
+    def _watch(self, case: Case, ran: Ran) -> None:
+        """The checking passes, and another order of threads. Raises Failure for what they find."""
+        for checking in (Pass.CHECK, Pass.ASAN):
+            self._run(case, checking)
+        other = self._run(case, Pass.PLAIN, order="random")
+        for part in self.parameters:
+            if part.kind is Kind.OUTPUT and ran.written[part.name] != other.written[part.name]:
+                first, second = (
+                    np.frombuffer(it.written[part.name], DTYPES[part.type]).astype(np.float64) for it in (ran, other)
+                )
+                raise self._unrepeatable(case, part.name, first, second)
+
+    def _unrepeatable(self, case: Case, name: str, first: Float64, second: Float64) -> Failure:
+        shape = self.job.grader.output_shapes(case)[name]
+        differ = np.flatnonzero((first != second) & ~(np.isnan(first) & np.isnan(second)))
+        at = int(differ[0]) if differ.size else 0
+        where = [int(i) for i in np.unravel_index(at, shape)]
+        message = (
+            f"Case {case.name}: two runs on one input differ in {differ.size} of {first.size} values of {name}, first at "
+            f"{where}: {first[at]:.9g} and {second[at]:.9g}. The second run took the threads in another order: the result "
+            "depends on which comes first, as sums by atomicAdd do."
+        )
+        return Failure(Verdict.WRONG_ANSWER, "not_repeatable", message, case=case.name)
+
+    def _compile(self) -> None:
+        job = self.job
+        if "__global__" not in job.source:
+            message = f"{self.seam.file} has no __global__ function that is used."
+            raise Failure(Verdict.COMPILE_ERROR, "no_kernel", message)
+        tools = toolchain()
+        job.machine = {"emulator": tools.version, "speed": "emulated: not judged on this machine"}
+        provided = {name: text for name, text in job.stage.provided.items() if name.endswith((".h", ".cuh", ".hpp"))}
+        self.programs = build(
+            tools, self.seam, job.source, Pass, sandbox=job.sandbox, provided=provided, cancelled=job.cancelled
+        )
+        job.log = self.programs.log
+        _check_loaders(self.programs.executables[Pass.PLAIN])
+        job.resources = kernel_resources(job)
+
+    def _inputs(self, case: Case) -> Arrays:
+        if case.name not in self.made:
+            self.made[case.name] = self.job.grader.inputs(case, self.job.seed)
+        return self.made[case.name]
+
+    def _call(self, case: Case) -> Call:
+        inputs, shapes = self._inputs(case), self.job.grader.output_shapes(case)
+        outputs = {
+            part.name: int(np.prod(shapes[part.name])) * np.dtype(DTYPES[part.type]).itemsize
+            for part in self.parameters
+            if part.kind is Kind.OUTPUT
+        }
+        values = {
+            part.name: float(case.params[part.name])  # type: ignore[arg-type]
+            for part in self.parameters
+            if part.kind in (Kind.INT, Kind.FLOAT)
+        }
+        limits = self.job.stage.spec.limits
+        return Call(self._given(inputs), outputs, values, limits.workspace_kb << 10, limits.static_kb << 10)
+
+    def _given(self, inputs: Arrays) -> Arrays:
+        return {part.name: inputs[part.name] for part in self.parameters if part.kind is Kind.INPUT}
+
+    def _run(self, case: Case, watched: Pass, *, order: str = "forward") -> Ran:
+        """Runs a case in a pass. Raises Failure for everything but a seam that returned with its arrays."""
+        job, call = self.job, self._call(case)
+        if watched is Pass.PLAIN and call.size() <= DECOY_BYTES:
+            other = job.grader.inputs(case, f"{job.seed}-decoy")
+            call = Call(call.inputs, call.outputs, call.values, call.workspace, call.static, self._given(other))
+        ran = run(
+            job.sandbox,
+            self.seam,
+            watched,
+            self.programs.executables[watched],
+            call,
+            limits=job.stage.spec.limits,
+            order=order,
+            workers=min(os.cpu_count() or 1, 4) if watched is Pass.PLAIN else 1,
+            cancelled=job.cancelled,
+        )
+        printed = (ran.finished.stdout + ran.finished.stderr).decode(errors="replace")
+        if watched is Pass.PLAIN and order == "forward" and printed:
+            job.output = printable(f"{job.output}{printed}", limit=OUTPUT_LIMIT)
+        if ran.finding is not None:
+            raise self._found(ran.finding, ran.lines, case)
+        if not ran.returned:
+            raise self._gone(ran, case)
+        self._check_call(ran, case, call)
+        return ran
+
+    def _check_call(self, ran: Ran, case: Case, call: Call) -> None:
+        for name, array in call.inputs.items():
+            if ran.written[name] != array.tobytes():
+                message = f"Case {case.name}: the input {name!r} was changed; it is read-only."
+                raise Failure(Verdict.CONTRACT_VIOLATION, "inputs_changed", message, case=case.name)
+        if ran.error and not ran.launches:
+            message = f"Case {case.name}: no kernel was launched; the last CUDA error is {ran.error}."
+            raise Failure(Verdict.RUNTIME_ERROR, "launch_refused", message, case=case.name)
+
+    def _judged(self, case: Case, ran: Ran) -> CaseRun:
+        shapes = self.job.grader.output_shapes(case)
+        written = {
+            part.name: np.frombuffer(ran.written[part.name], DTYPES[part.type]).reshape(shapes[part.name])
+            for part in self.parameters
+            if part.kind is Kind.OUTPUT
+        }
+        judged = self.job.grader.finish(case, self._inputs(case), written)
+        raw = {name: RawTensor(str(values.dtype), values.shape, values.tobytes()) for name, values in judged.items()}
+        return CaseRun(case, self._inputs(case), raw, ran.ms)
+
+    # ------------------------------------------------------------------------------------------- how a run can fail
+
+    def _found(self, finding: Finding, lines: Mapping[str, int], case: Case) -> Failure:
+        meaning = KINDS[finding.kind]
+        if finding.kind in VIOLATIONS:
+            call, _, rest = finding.text.partition("|")
+            detail, _, size = rest.partition("|")
+            number = int(size) if size.isdecimal() and len(size) < 20 else 0
+            return violated(self.job, Violation(finding.kind, call, detail, number), case.name)
+        return Failure(meaning.verdict, meaning.reason, self._sentence(finding, lines, case), case=case.name)
+
+    def _sentence(self, finding: Finding, lines: Mapping[str, int], case: Case) -> str:
+        watched = Pass(finding.build) if finding.build in set(Pass) else Pass.PLAIN
+        limits = self.job.stage.spec.limits
+        match finding.kind:
+            case "static_memory":
+                allowed = f"a workspace of {limits.workspace_kb} KiB" if limits.workspace_kb else "no workspace"
+                size = int(finding.text) if finding.text.isdecimal() and len(finding.text) < 20 else 0
+                return (
+                    f"The __device__ and __constant__ variables take {size:,} bytes; the stage allows "
+                    f"{limits.static_kb << 10:,} in all and {allowed}. Keep the row's state in registers and shared memory."
+                )
+            case "stream_not_joined":
+                told = printable(finding.text, limit=200)
+                return (
+                    f"Case {case.name}: work on {told} is never waited for: record an event there and let the given "
+                    "stream wait for it."
+                )
+            case "exception":
+                return f"Case {case.name}: the seam threw an exception: {printable(finding.text, limit=500)}."
+            case "still_running":
+                told = printable(finding.sentence(lines), limit=1500)
+                seconds = cpu_allowance(limits, watched, self._call(case))
+                return f"Case {case.name}: stopped after {seconds:.0f} s of processor time. {told}"
+            case _:
+                return f"Case {case.name}, {finding.build} pass: {printable(finding.sentence(lines), limit=1500)}"
+
+    def _gone(self, ran: Ran, case: Case) -> Failure:
+        """A run that neither returned nor said why."""
+        if ran.finished.end is not End.EXITED:
+            return end_failure(ran.finished, case.name, self.job.stage.spec.limits)
+        message = f"Case {case.name}: the host code ended the process; return from {self.seam.name} instead."
+        return Failure(Verdict.RUNTIME_ERROR, "ended_early", message, case=case.name)
+
+
+def _check_loaders(program: bytes) -> None:
+    """Refuses a program that loads libraries itself: nothing of ours does, so the name can only be the submission's."""
+    for name in (b"dlopen", b"dlmopen"):
+        if b"\0" + name + b"\0" in program:
+            message = (
+                f"The submission calls {name.decode()}; launch kernels through the CUDA runtime, which is recorded."
+            )
+            raise Failure(Verdict.CONTRACT_VIOLATION, "forbidden_call", message)
+
+
+def representative(sizes: Sequence[tuple[Case, int]]) -> list[Case]:
+    """Which cases the checking passes run: of those that are small enough the smallest, the largest and some between."""
+    small = sorted((item for item in sizes if item[1] <= CHECKED_BYTES), key=lambda item: item[1])
+    if len(small) <= CHECKED_CASES:
+        return [case for case, _ in small]
+    step = (len(small) - 1) / (CHECKED_CASES - 1)
+    return [small[round(at * step)][0] for at in range(CHECKED_CASES)]

@@ -1,0 +1,277 @@
+"""The C++ compiler of this host, and what is compiled once for it: the emulator's runtime and its precompiled header.
+
+Both lie in `<data_dir>/emulator/<hash>`, where the hash covers the compiler, the flags and every file of `kernels/emulator`:
+a new release, or another compiler, makes a new folder. Building takes about 15 s once; several workers wait for one another.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache, cached_property
+from pathlib import Path
+from types import ModuleType
+
+from kernelgate.settings import settings
+from worker.seam import Kind, Parameter
+
+OLDEST_GCC, OLDEST_CLANG = 12, 14
+HEADER = "cuda_runtime.h"
+
+
+class ToolchainError(RuntimeError):
+    """No compiler that can be used, or one that does not compile our own files; the text says which and what to do."""
+
+
+class Pass(StrEnum):
+    """One build of a submission: what its kernels are watched for."""
+
+    PLAIN = "plain"
+    """As fast as it goes; crashes, deadlocks and writes past an array's pages are seen."""
+    ASAN = "asan"
+    """AddressSanitizer: accesses outside arrays, shared variables and a thread's local arrays."""
+    CHECK = "check"
+    """Shadow memory: races, uninitialised reads, misalignment, missing barriers, accesses outside device memory."""
+
+
+COMMON = ("-std=c++17", "-O2", "-g1", "-w", "-fno-pie", "-ffp-contract=fast", "-fno-omit-frame-pointer")
+VECTOR_FEATURES = {"avx2": "-mavx2", "fma": "-mfma", "f16c": "-mf16c"}
+
+
+def cache_folder() -> Path:
+    """Where prebuilt runtimes lie: `$KERNELGATE_EMULATOR_CACHE` (the tests share one), else in the data folder."""
+    stated = os.environ.get("KERNELGATE_EMULATOR_CACHE")
+    return Path(stated) if stated else settings().data_dir / "emulator"
+
+
+def emulator_folder() -> Path:
+    return settings().kernels_dir / "emulator"
+
+
+@cache
+def rewriter() -> ModuleType:
+    """The source rewriter, loaded by path: `kernels/` is no package."""
+    name = "kernelgate_cuda_rewriter"
+    folder = emulator_folder() / "rewriter"
+    spec = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    if spec is None or spec.loader is None:
+        raise ToolchainError(f"{folder} holds no rewriter")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def find_compiler() -> Path:
+    """$CXX, else g++ (12 or newer), else clang++ (14 or newer). Raises ToolchainError saying what was found."""
+    seen = []
+    for name in filter(None, (os.environ.get("CXX"), "g++", "clang++")):
+        path = shutil.which(name)
+        if path is None:
+            seen.append(f"{name}: not found")
+            continue
+        version = _major(Path(path))
+        if version >= (OLDEST_CLANG if _is_clang(Path(path)) else OLDEST_GCC):
+            return Path(path)
+        seen.append(f"{path}: version {version}")
+    raise ToolchainError(
+        f"no C++ compiler for the emulator ({'; '.join(seen)}); install g++ {OLDEST_GCC} or clang++ {OLDEST_CLANG}, or newer"
+    )
+
+
+@cache
+def _version_text(compiler: Path) -> str:
+    told = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    return told.stdout.splitlines()[0] if told.stdout else "unknown"
+
+
+def _is_clang(compiler: Path) -> bool:
+    return "clang" in _version_text(compiler)
+
+
+def _major(compiler: Path) -> int:
+    told = subprocess.run([compiler, "-dumpversion"], capture_output=True, text=True, timeout=30, check=False)
+    first = told.stdout.strip().split(".")[0]
+    return int(first) if first.isdigit() else 0
+
+
+def _vector_flags() -> tuple[str, ...]:
+    """Instructions that the host has: fused multiply-add rounds as a GPU does, without it sums differ in the last place."""
+    if platform.machine() != "x86_64":
+        return ()
+    try:
+        words = set(Path("/proc/cpuinfo").read_text().split())
+    except OSError:
+        return ()
+    return tuple(flag for feature, flag in VECTOR_FEATURES.items() if feature in words)
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A compiler with its flags, and the folder of what was prebuilt for them."""
+
+    compiler: Path
+
+    @cached_property
+    def clang(self) -> bool:
+        return _is_clang(self.compiler)
+
+    @cached_property
+    def version(self) -> str:
+        return _version_text(self.compiler)
+
+    @cached_property
+    def folder(self) -> Path:
+        digest = hashlib.sha256(repr((self.version, [self.flags(build) for build in Pass])).encode())
+        for path in sorted(emulator_folder().rglob("*")):
+            if path.is_file() and path.suffix in ("", ".h", ".cpp", ".S"):
+                digest.update(path.name.encode() + path.read_bytes())
+        return cache_folder() / digest.hexdigest()[:16]
+
+    def flags(self, build: Pass) -> tuple[str, ...]:
+        """Compiler flags of a pass, for submissions and their precompiled header alike (they have to agree)."""
+        flags = [*COMMON, *_vector_flags(), "-I", str(emulator_folder() / "include")]
+        if build is Pass.ASAN:
+            flags += ["-fsanitize=address", "-DEMULATOR_ASAN"]
+        elif build is Pass.CHECK:
+            flags += ["-fsanitize=thread,alignment", "-DEMULATOR_CHECK"]
+            flags += (
+                ["-mllvm", "-tsan-distinguish-volatile=1"]
+                if self.clang
+                else ["-fno-sanitize-recover=alignment", "--param", "tsan-distinguish-volatile=1"]
+            )
+        return tuple(flags)
+
+    def runtime_flags(self, build: Pass) -> tuple[str, ...]:
+        """For our own files: told which pass it is, and not instrumented."""
+        return tuple(
+            flag
+            for flag in self.flags(build)
+            if "sanitize" not in flag
+            and flag not in ("-mllvm", "-tsan-distinguish-volatile=1", "--param", "tsan-distinguish-volatile=1")
+        )
+
+    def compile_command(self, build: Pass, source: str, output: str) -> list[str]:
+        """Compiles a rewritten submission, with the precompiled header first as nvcc would include its own."""
+        header = self.folder / build / HEADER
+        include = ["-include-pch", f"{header}.pch"] if self.clang else ["-include", str(header)]
+        return [str(self.compiler), *self.flags(build), *include, "-c", source, "-o", output]
+
+    def link_command(self, build: Pass, objects: list[str], output: str) -> list[str]:
+        sanitize = ["-fsanitize=address"] if build is Pass.ASAN else []
+        runtime = str(self.folder / build / "runtime.a")
+        # The archive's hooks and handlers are wanted whole; pthread is part of libc on new systems only.
+        whole = ["-Wl,--whole-archive", runtime, "-Wl,--no-whole-archive"]
+        return [str(self.compiler), "-no-pie", *sanitize, *objects, *whole, "-pthread", "-o", output]
+
+    def prepare(self) -> None:
+        """Builds what is missing. Raises ToolchainError with the compiler's words when our own files do not compile."""
+        if (self.folder / "complete").exists():
+            return
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        with (self.folder.parent / f"{self.folder.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if (self.folder / "complete").exists():
+                return
+            shutil.rmtree(self.folder, ignore_errors=True)
+            for build in Pass:
+                (self.folder / build).mkdir(parents=True)
+                self._build_header(build)
+                self._build_runtime(build)
+            (self.folder / "complete").touch()
+        os.utime(self.folder)
+
+    def _build_header(self, build: Pass) -> None:
+        folder = self.folder / build
+        (folder / HEADER).write_text(f'#include "{emulator_folder() / "include" / HEADER}"\n')
+        suffix = ".pch" if self.clang else ".gch"
+        language = ["-x", "c++-header"]
+        self._run([*self.flags(build), *language, str(folder / HEADER), "-o", str(folder / HEADER) + suffix])
+
+    def _build_runtime(self, build: Pass) -> None:
+        """All of the runtime as one translation unit: the headers are read once instead of ten times."""
+        folder, source = self.folder / build, emulator_folder()
+        parts = [*sorted((source / "runtime").glob("*.cpp")), source / "seam" / "host.cpp"]
+        (folder / "runtime.cpp").write_text("".join(f'#include "{path}"\n' for path in parts))
+        objects = [str(folder / "runtime.o"), str(folder / "switch.o")]
+        self._run([*self.runtime_flags(build), "-c", str(folder / "runtime.cpp"), "-o", objects[0]])
+        self._run(["-c", str(source / "runtime" / "switch.S"), "-o", objects[1]])
+        archive = subprocess.run(
+            ["ar", "rcs", folder / "runtime.a", *objects], capture_output=True, text=True, timeout=60, check=False
+        )
+        if archive.returncode:
+            raise ToolchainError(f"ar: {archive.stderr[-500:]}; install binutils")
+
+    def caller(self, build: Pass, name: str, signature: str, parameters: tuple[Parameter, ...]) -> Path:
+        """The object that calls a seam of this signature in a pass; compiled once."""
+        text = caller_source(name, signature, parameters)
+        path = self.folder / build / f"caller-{hashlib.sha256(text.encode()).hexdigest()[:16]}.o"
+        if path.exists():
+            return path
+        with tempfile.TemporaryDirectory() as scratch:
+            source, made = Path(scratch) / "caller.cpp", Path(scratch) / "caller.o"
+            source.write_text(text)
+            include = ["-I", str(emulator_folder() / "seam")]
+            self._run([*self.runtime_flags(build), *include, "-c", str(source), "-o", str(made)])
+            shutil.move(made, f"{path}.{os.getpid()}")
+        Path(f"{path}.{os.getpid()}").replace(path)
+        return path
+
+    def _run(self, arguments: list[str]) -> None:
+        done = subprocess.run(
+            [self.compiler, *arguments], capture_output=True, text=True, timeout=300, check=False, cwd=self.folder
+        )
+        if done.returncode:
+            raise ToolchainError(f"{self.compiler} does not compile the emulator: {done.stderr[-2000:]}")
+
+
+def declaration(signature: str) -> str:
+    """The seam as a declaration that a submission is compiled against, so that a different signature is an error."""
+    return f"{signature};"
+
+
+def caller_source(name: str, signature: str, parameters: tuple[Parameter, ...]) -> str:
+    """C++ that calls the seam `name` with the arguments of one case."""
+    spelled = {
+        Kind.INPUT: 'static_cast<{type}*>(arguments.array("{name}"))',
+        Kind.OUTPUT: 'static_cast<{type}*>(arguments.array("{name}"))',
+        Kind.INT: '({type})arguments.number("{name}")',
+        Kind.FLOAT: '({type})arguments.number("{name}")',
+        Kind.STREAM: "arguments.stream()",
+    }
+    listed = ", ".join(spelled[item.kind].format(type=item.type, name=item.name) for item in parameters)
+    return (
+        '#include "host.h"\n#include "cuda_fp16.h"\n#include "cuda_bf16.h"\n'
+        f"{declaration(signature)}\n"
+        f"void emulator_call_seam(const emulator::Arguments& arguments) {{ {name}({listed}); }}\n"
+    )
+
+
+@cache
+def toolchain() -> Toolchain:
+    """This process's toolchain, prepared. Raises ToolchainError."""
+    found = Toolchain(find_compiler())
+    found.prepare()
+    return found
+
+
+def missing() -> str | None:
+    """Why this host cannot emulate CUDA, or None."""
+    try:
+        find_compiler()
+    except ToolchainError as error:
+        return str(error)
+    if platform.machine() not in ("x86_64", "aarch64"):
+        return f"the emulator's fibres are written for x86-64 and aarch64; this is {platform.machine()}"
+    return None
