@@ -124,6 +124,9 @@ class Settings(BaseSettings):
             "than seconds. Off by default, because the shipped CUDA stage has not been proven on it; see docs/emulator.md."
         ),
     ] = False
+    emulator_cache: Annotated[
+        str, Field(description="Where the emulator keeps its prebuilt runtimes; empty: `emulator` in the data folder.")
+    ] = ""
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Field(description="How much the processes log.")
     ] = "info"

@@ -32,7 +32,8 @@ def compiler() -> Toolchain:
     why = missing()
     if why:
         pytest.skip(why)
-    os.environ.setdefault("KERNELGATE_EMULATOR_CACHE", str(ROOT / ".cache" / "emulator"))
+    os.environ["KERNELGATE_EMULATOR_CACHE"] = str(ROOT / ".cache" / "emulator")
+    settings.cache_clear()
     return toolchain()
 
 

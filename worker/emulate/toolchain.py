@@ -48,8 +48,8 @@ VECTOR_FEATURES = {"avx2": "-mavx2", "fma": "-mfma", "f16c": "-mf16c"}
 
 
 def cache_folder() -> Path:
-    """Where prebuilt runtimes lie: `$KERNELGATE_EMULATOR_CACHE` (the tests share one), else in the data folder."""
-    stated = os.environ.get("KERNELGATE_EMULATOR_CACHE")
+    """Where prebuilt runtimes lie: where the setting says (the tests share one folder), else in the data folder."""
+    stated = settings().emulator_cache
     return Path(stated) if stated else settings().data_dir / "emulator"
 
 
