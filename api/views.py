@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fastapi import Request
 from sqlalchemy.orm import Session
 
 from api.catalog import Standing
 from api.schemas import Links, StageSummary, StageView, SubmissionSummary, SubmissionView
 from api.submissions import newest_result, queue_position
+from kernelgate.evidence import evidence
 from kernelgate.models import Submission
 from kernelgate.protocol import Result
 from kernelgate.settings import settings
@@ -62,6 +65,15 @@ def view(request: Request, database: Session, submission: Submission) -> Submiss
             "result": Result.model_validate(row.body) if row is not None else None,
         }
     )
+
+
+def plain_view(database: Session, submission: Submission, stages: Mapping[str, Stage]) -> str:
+    """A submission as plain text: the evidence block of its newest result, or what it is waiting for."""
+    row = newest_result(database, submission.id)
+    if row is None:
+        return waiting_text(submission)
+    stage = stages.get(submission.stage)
+    return evidence(Result.model_validate(row.body), stage.spec.evidence if stage is not None else None)
 
 
 def waiting_text(submission: Submission) -> str:

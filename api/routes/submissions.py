@@ -18,12 +18,10 @@ from api.events import Hub, follow, read, sse
 from api.negotiation import JSON, TEXT, preferred, see_other
 from api.problems import SIGNED_IN, Refusal, documented
 from api.schemas import SubmissionView
-from api.submissions import cancel, find, newest_result
-from api.views import view, waiting_text
+from api.submissions import cancel, find
+from api.views import plain_view, view
 from kernelgate.db import transaction
-from kernelgate.evidence import evidence
 from kernelgate.models import Submission
-from kernelgate.protocol import Result
 
 router = APIRouter(prefix="/submissions", tags=["submissions"])
 _REFUSALS = documented(*SIGNED_IN, "unknown_submission")
@@ -54,11 +52,7 @@ def get_submission(request: Request, id: SubmissionId, identity: Viewer, catalog
     with transaction() as database:
         submission = find(database, id, identity, catalog)
         if preferred(request.headers.get("accept", ""), (JSON, TEXT)) == TEXT:
-            row = newest_result(database, submission.id)
-            stage = catalog.stages().get(submission.stage)
-            labels = stage.spec.evidence if stage is not None else None
-            text = evidence(Result.model_validate(row.body), labels) if row else waiting_text(submission)
-            return PlainTextResponse(text)
+            return PlainTextResponse(plain_view(database, submission, catalog.stages()))
         return view(request, database, submission)
 
 

@@ -7,17 +7,18 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from starlette.responses import PlainTextResponse
 
 from api.auth import Identity
 from api.body import Upload, content_type, inlined, read_form, read_json, unsupported, validated
 from api.catalog import Catalog
 from api.dependencies import Bell, EventHub, StageCatalog, Submitter
 from api.events import wait_final
-from api.negotiation import see_other
+from api.negotiation import JSON, TEXT, preferred, see_other
 from api.problems import SIGNED_IN, Refusal, documented
 from api.schemas import SubmissionView, SubmitBody, SubmitForm
 from api.submissions import Sent, create
-from api.views import view
+from api.views import plain_view, view
 from kernelgate.db import transaction
 from kernelgate.models import Submission
 from kernelgate.settings import settings
@@ -59,7 +60,7 @@ _REQUEST_BODY = {
     response_model=SubmissionView,
     openapi_extra=_REQUEST_BODY,
     responses={
-        200: {"model": SubmissionView, "description": "The verdict came within `wait`; `result` holds it."},
+        200: {"model": SubmissionView, "description": "The verdict came within `wait`: JSON, or the evidence as `text/plain`."},
         202: {"model": SubmissionView, "description": "Stored; a worker will grade it."},
         **documented(
             *SIGNED_IN,
@@ -102,9 +103,11 @@ async def submit(
     seconds = min((stated if stated is not None else wait) or 0.0, settings().wait_limit_s)
     if seconds > 0:
         await wait_final(hub, submission.id, seconds)
-    answer = await run_in_threadpool(_view, request, submission.id)
+    answer, text = await run_in_threadpool(_view, request, submission.id, catalog)
     response.status_code = 200 if State(answer.state).final else 202
     response.headers["Location"] = answer.urls.submission
+    if text is not None:
+        return PlainTextResponse(text, response.status_code, headers=dict(response.headers))
     return answer
 
 
@@ -176,6 +179,11 @@ def _store(identity: Identity, sent: Sent, catalog: Catalog) -> tuple[Submission
         return create(database, identity, sent, catalog)
 
 
-def _view(request: Request, submission_id: str) -> SubmissionView:
+def _view(request: Request, submission_id: str, catalog: Catalog) -> tuple[SubmissionView, str | None]:
+    """The submission as JSON, and as text too where that is what the client asked for."""
     with transaction() as database:
-        return view(request, database, database.get_one(Submission, submission_id))
+        submission = database.get_one(Submission, submission_id)
+        answer = view(request, database, submission)
+        if preferred(request.headers.get("accept", ""), (JSON, TEXT)) != TEXT:
+            return answer, None
+        return answer, f"ID       {submission.id}\n" + plain_view(database, submission, catalog.stages())

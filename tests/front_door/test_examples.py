@@ -45,7 +45,16 @@ def test_a_shipped_submission_gets_its_verdict(service: Service, verdict: Verdic
         result = sent.json()["result"]
         assert (result["verdict"], result["reason"]) == (verdict, example.reason or result["reason"])
         evidence = client.get(f"/submissions/{sent.json()['id']}", headers={"Accept": "text/plain"})
+        again = client.post(
+            "/submit",
+            data={"stage": STAGE.name, "wait": "60"},
+            files={"file": (STAGE.spec.file, example.path.read_bytes())},
+            headers={"Accept": "text/plain"},
+        )
     assert evidence.text.startswith("VERDICT")
+    assert again.headers["content-type"].startswith("text/plain")
+    assert again.text.splitlines()[0].startswith("ID ")
+    assert str(verdict) in again.text.splitlines()[1]
     assert str(verdict) in evidence.text.splitlines()[0]
 
 
