@@ -93,9 +93,14 @@ def test_migrations_use_nothing_of_ours_but_the_vocabulary() -> None:
         assert not imported(path) & {"api", "worker", "embedded"}, path.name
 
 
-def test_trusted_kernels_and_stages_load_by_path_and_import_nothing_of_a_service() -> None:
+def test_trusted_kernels_and_stages_load_by_path() -> None:
+    """As a package, `kernels` would shadow the one on PyPI that machine-learning libraries probe for."""
+    for folder in (ROOT / "kernels", ROOT / "graders", *(ROOT / "graders").iterdir()):
+        assert not (folder / "__init__.py").exists(), folder
+
+
+def test_trusted_kernels_and_stages_import_nothing_of_a_service() -> None:
     for path in modules("kernels", "graders"):
-        assert path.name != "__init__.py", f"{path}: a package called {path.parent.name} would shadow the one on PyPI"
         assert not imported(path) & {"api", "worker", "embedded", "celery", "fastapi"}, path
 
 
