@@ -6,7 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
-from kernelgate.settings import settings
+from kernelgate.settings import ROOT
 from kernelgate.stages import StageError
 
 PATTERN = "pattern"
@@ -22,7 +22,7 @@ def scaffold(name: str, into: Path) -> Path:
     folder = into / name
     if folder.exists():
         raise StageError(f"{folder} exists; choose another name or remove it")
-    shutil.copytree(settings().graders_dir / f"_{PATTERN}", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "graders" / f"_{PATTERN}", folder, ignore=shutil.ignore_patterns("__pycache__"))
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             path.write_text(path.read_text().replace(PATTERN, name))
