@@ -1,12 +1,12 @@
 """What a running tree of processes uses, read from /proc; and how it is killed where no pid namespace does that.
 
 Theory of operation of the memory count. A session is a fork of a warm interpreter: its resident pages are mostly the warm
-one's own, shared copy-on-write, and must not count. The cheap figure, the sum of anonymous and shared-memory pages over all
-processes, counts shared pages for each sharer, so it is never too low; while it is under the limit nothing more is asked.
-Above it the exact figure is taken: each page divided by the processes that map it (the kernel's "proportional set"), less the
-part that the warm interpreter's pages make up. That part is at most the warm interpreter's size, once for the whole tree:
-nothing a program does (forking, writing to those pages) gains it more than that. Memory files passed in are the caller's
-and do not count.
+one's own, shared copy-on-write, and must not count. The cheap figure, the sum of anonymous and shared-memory pages and of
+page tables over all processes, counts shared pages for each sharer, so it is never too low; while it is under the limit
+nothing more is asked. Above it the exact figure is taken: each page divided by the processes that map it (the kernel's
+"proportional set"), less the part that the warm interpreter's pages make up. That part is at most the warm interpreter's
+size, once for the whole tree: nothing a program does (forking, writing to those pages) gains it more than that. Memory files
+passed in are the caller's and do not count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from dataclasses import dataclass
 KIB = 1024
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 TRUSTED_SHARERS = 3  # the warm interpreter, the supervisor and the keeper map its pages too
-RESIDENT = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB", re.MULTILINE)
+RESIDENT = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap|VmPTE):\s+(\d+) kB", re.MULTILINE)
+TABLES = re.compile(rb"^VmPTE:\s+(\d+) kB", re.MULTILINE)
 ANONYMOUS = re.compile(rb"^RssAnon:\s+(\d+) kB", re.MULTILINE)
 PROPORTIONAL = re.compile(rb"^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+) kB", re.MULTILINE)
 
@@ -54,6 +55,11 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def _tables(pid: int) -> int:
+    """Bytes of page tables of one process."""
+    return sum(int(figure) for figure in TABLES.findall(_read(f"/proc/{pid}/status"))) * KIB
+
+
 def anonymous(pid: int | str) -> int:
     """Resident anonymous bytes of one process."""
     return sum(int(figure) for figure in ANONYMOUS.findall(_read(f"/proc/{pid}/status"))) * KIB
@@ -77,7 +83,7 @@ class Memory:
         for pid in pids:
             figures = PROPORTIONAL.findall(_read(f"/proc/{pid}/smaps_rollup"))
             # A process that hides its pages, or a kernel before 5.4, is counted the strict way.
-            total += sum(map(int, figures)) * KIB if figures else self.at_most([pid])
+            total += sum(map(int, figures)) * KIB + _tables(pid) if figures else self.at_most([pid])
         shared = self.warm * len(pids) // (len(pids) + TRUSTED_SHARERS)
         return max(0, total - shared - self.passed)
 

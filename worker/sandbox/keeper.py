@@ -271,7 +271,9 @@ def _confine(room: Room, writing: int, mapped: socket.socket, stdin: int) -> Non
             _landlock(room)
     if room.wants(layers.SECCOMP):
         with setting_up(layers.SECCOMP):
-            seccomp.install(seccomp.assemble(own_pid=None if room.wants(layers.PID) else os.getpid()))
+            own_pid = None if room.wants(layers.PID) else os.getpid()
+            shares_files = not room.wants(layers.MOUNT) and not room.wants(layers.UID)
+            seccomp.install(seccomp.assemble(own_pid=own_pid, shares_files=shares_files))
 
 
 def _tasks_already(room: Room) -> int:

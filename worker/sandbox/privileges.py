@@ -93,6 +93,7 @@ def set_limits(limits: Limits, tasks_already: int) -> None:
     _set(resource.RLIMIT_NPROC, limits.processes + tasks_already, limits.processes + tasks_already)
     _set(resource.RLIMIT_STACK, 8 * MIB, STACK_HARD)
     _set(resource.RLIMIT_MEMLOCK, 65536, 65536)
+    _set(resource.RLIMIT_SIGPENDING, 1024, 1024)
     _set(resource.RLIMIT_MSGQUEUE, 0, 0)
     _set(resource.RLIMIT_RTPRIO, 0, 0)
     _set(resource.RLIMIT_NICE, 0, 0)

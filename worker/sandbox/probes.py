@@ -36,6 +36,7 @@ def call(*arguments):
 def read(path): return open(path, "rb").read(400)
 def write(path, text="x"):
     with open(path, "w") as file: file.write(text)
+    if path.endswith("/kg"): os.unlink(path)
 X86 = os.uname().machine == "x86_64"
 def fork_all(count, child):
     made = 0
@@ -91,6 +92,20 @@ PROBES: tuple[Probe, ...] = (
         "a = bytearray(b'x' * (280 << 20))\nfork_all(4, lambda: time.sleep(5))\ntime.sleep(5)",
         (End.MEMORY,),
         says=False,
+    ),
+    Probe(
+        "memory in page tables",
+        "m = mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)\n"
+        "for at in range(0, 1 << 40, 2 << 20): m[at]\nbreach('2 GB of tables')",
+        (End.MEMORY,),
+        says=False,
+    ),
+    Probe(
+        "memory in socket buffers",
+        "n = 0\nkept = []\ntry:\n  while n < 64 << 20:\n    kept += (pair := socket.socketpair())\n"
+        "    pair[0].setblocking(False)\n"
+        "    while True:\n      try: n += pair[0].send(b'x' * 65536)\n      except BlockingIOError: break\n"
+        "except OSError: pass\nbreach(n) if n > 6 << 20 else held(n)",
     ),
     Probe(
         "memory in memory files",
@@ -217,6 +232,12 @@ PROBES: tuple[Probe, ...] = (
         " '/root/.ssh', '/run', '/proc/driver', '/sys/kernel', '/boot')}, shadow=lambda: read('/etc/shadow'),"
         " accounts=lambda: b'root:' in read('/etc/passwd'), kcore=lambda: read('/proc/kcore'))",
     ),
+    Probe(
+        "owner, mode, times and attributes of files outside",
+        "none_of(mode=lambda: os.chmod('$secret', 0o600), cut=lambda: os.truncate('$secret', 0),"
+        " times=lambda: os.utime('$secret', (1, 1)), attribute=lambda: os.setxattr('$secret', 'user.x', b'x'),"
+        " owner=lambda: os.chown('$secret', -1, os.getgid()), watch=lambda: call(294 if X86 else 26, 0))",
+    ),
     Probe("symbolic link to a secret", "os.symlink('$secret', 'l')\nnone_of(link=lambda: read('l'))"),
     Probe(
         "hard link to a secret",
@@ -261,6 +282,12 @@ PROBES: tuple[Probe, ...] = (
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntry: os.kill(-1, signal.SIGTERM)\nexcept OSError: pass",
     ),
     Probe(
+        "signals through a descriptor",
+        "import fcntl\nr, w = os.pipe()\nnone_of(owner=lambda: fcntl.fcntl(r, 8, $victim) and False,"
+        " signal=lambda: fcntl.fcntl(r, 10, 9))\n"
+        "try: fcntl.fcntl(r, fcntl.F_SETFL, 0o20000 | os.O_NONBLOCK)\nexcept OSError: pass\nos.write(w, b'x')\ntime.sleep(.1)",
+    ),
+    Probe(
         "limits and priority of others",
         "none_of(limit=lambda: call(302 if X86 else 261, $victim, 7, (ctypes.c_ulong * 2)(3, 3), None),"
         " priority=lambda: os.setpriority(os.PRIO_PROCESS, $victim, 19),"
@@ -280,9 +307,8 @@ PROBES: tuple[Probe, ...] = (
     Probe("a unix socket", "none_of(unix=lambda: socket.socket(socket.AF_UNIX).connect('$stream'))"),
     Probe(
         "a unix socket by datagram",
-        "a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)\n"
         "def pair():\n  return socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0]\n"
-        "none_of(send=lambda: pair().sendto(b'x', '$datagram'), connect=lambda: a.connect('$stream'))",
+        "none_of(send=lambda: pair().sendto(b'x', '$datagram'), connect=lambda: socket.socketpair()[0].connect('$stream'))",
     ),
     Probe("an abstract socket", "none_of(abstract=lambda: socket.socket(socket.AF_UNIX).connect('\\0$abstract'))"),
     Probe(

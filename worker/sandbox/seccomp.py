@@ -7,14 +7,17 @@ numbers, kill the process.
 
 Refused for everyone, because the namespaces do not cover it or because it is kernel surface that grading never needs:
 - looking into or steering other processes, loading kernel code, mounts, namespaces, keys, bpf, perf, io_uring, userfaultfd;
-- socket() and every call that gives a socket an address. A network namespace has no route, but AF_VSOCK reaches a hypervisor
-  in spite of it, AF_ALG and AF_NETLINK are surface, and a unix socket that is a path (a broker's, Docker's) ignores both
-  network namespaces and Landlock. socketpair() stays for AF_UNIX streams: event loops need it. Not its datagram kind, which
-  can be sent to any address;
-- memfd_create and System V IPC: memory that belongs to no process and so escapes the count where no cgroup counts;
+- making a socket and giving one an address. A network namespace has no route, but AF_VSOCK reaches a hypervisor in spite of
+  it, AF_ALG and AF_NETLINK are surface, and a unix socket that is a path (a broker's, Docker's) ignores both network
+  namespaces and Landlock. Pairs are refused too: a datagram one can be sent to any address, and what lies in their buffers
+  is nobody's memory, a few hundred KiB for each descriptor;
+- memfd_create, System V IPC and inotify: memory that belongs to no process and so escapes the count where no cgroup counts;
 - changing the limits or priority of another process, and the ioctls that type into a terminal (TIOCSTI, TIOCLINUX).
 
-Without a pid namespace, processes of the same user can be named, so signals and scheduling calls then reach only the caller.
+Without a pid namespace, processes of the same user can be named, so signals and scheduling calls then reach only the caller;
+descriptors that send signals (F_SETOWN) are refused everywhere. Without a mount namespace and a user of its own, a run could
+change the mode, owner, times or attributes of every file of the worker's user, and before Linux 6.2 truncate them: Landlock
+does not look at those, so the calls are refused there.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 NEWEST_KNOWN = 462  # mseal, Linux 6.10
 X32_BIT = 0x40000000
 
-LOAD, JUMP_EQUAL, JUMP_ABOVE, JUMP_AT_LEAST, JUMP_BITS, RETURN, AND = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06, 0x54
+LOAD, JUMP_EQUAL, JUMP_ABOVE, JUMP_AT_LEAST, JUMP_BITS, RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06
 ALLOW, KILL, REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
 NUMBER, ARCH, FIRST_ARGUMENT = 0, 4, 16
 
@@ -44,10 +47,15 @@ init_module finit_module delete_module kexec_load kexec_file_load reboot swapon 
 settimeofday clock_settime adjtimex clock_adjtime syslog ioperm iopl modify_ldt sethostname setdomainname vhangup
 migrate_pages move_pages nfsservctl uselib ustat sysfs _sysctl
 shmget shmat shmctl msgget msgsnd msgrcv msgctl semget semop semtimedop semctl mq_open mq_unlink
-socket connect bind listen accept accept4 setpriority
+socket socketpair connect bind listen accept accept4 setpriority
 """.split()
 # Callers have a way round these when they are told that the kernel lacks them.
-ABSENT = "io_uring_setup io_uring_enter io_uring_register userfaultfd clone3 memfd_create memfd_secret".split()
+ABSENT = "io_uring_setup io_uring_enter io_uring_register userfaultfd clone3 memfd_create memfd_secret\
+ inotify_init inotify_init1 inotify_add_watch".split()
+METADATA = """
+truncate chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat setxattr lsetxattr fsetxattr
+removexattr lremovexattr fremovexattr utime utimes futimesat utimensat
+""".split()
 SIGNALS = "kill tgkill rt_sigqueueinfo rt_tgsigqueueinfo".split()
 SCHEDULING = "sched_setaffinity sched_setscheduler sched_setparam sched_setattr".split()
 NAMESPACE_FLAGS = (
@@ -60,8 +68,8 @@ NAMESPACE_FLAGS = (
     | syscalls.CLONE_NEWNET
     | syscalls.CLONE_NEWTIME
 )
-AF_UNIX, SOCK_DGRAM, SOCK_KIND = 1, 2, 0xF
-TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP = 0x5412, 0x541C, 0x8901, 0x8902
+F_SETOWN, F_SETSIG, F_SETOWN_EX = 8, 10, 15
 PERSONALITY_QUERY = 0xFFFFFFFF
 
 
@@ -84,13 +92,13 @@ class Program:
             self.add(JUMP_EQUAL, number, 0, 1)
             self.add(RETURN, REFUSE | code)
 
-    def only(self, name: str, argument: int, accepted: tuple[int, ...], *, mask: int = 0xFFFFFFFF) -> None:
-        """The call fails with EPERM unless the low 32 bits of the argument, masked, are one of `accepted`."""
-        self._examine(name, argument, accepted, mask, refuse_listed=False)
+    def only(self, name: str, argument: int, accepted: tuple[int, ...]) -> None:
+        """The call fails with EPERM unless the low 32 bits of the argument are one of `accepted`."""
+        self._examine(name, argument, accepted, refuse_listed=False)
 
-    def never(self, name: str, argument: int, refused: tuple[int, ...], *, mask: int = 0xFFFFFFFF) -> None:
-        """The call fails with EPERM when the low 32 bits of the argument, masked, are one of `refused`."""
-        self._examine(name, argument, refused, mask, refuse_listed=True)
+    def never(self, name: str, argument: int, refused: tuple[int, ...]) -> None:
+        """The call fails with EPERM when the low 32 bits of the argument are one of `refused`."""
+        self._examine(name, argument, refused, refuse_listed=True)
 
     def without_bits(self, name: str, argument: int, bits: int) -> None:
         """The call fails with EPERM when one of `bits` is set in the low 32 bits of the argument."""
@@ -103,14 +111,13 @@ class Program:
         self.add(RETURN, REFUSE | errno.EPERM)
         self.load(NUMBER)
 
-    def _examine(self, name: str, argument: int, listed: tuple[int, ...], mask: int, *, refuse_listed: bool) -> None:
+    def _examine(self, name: str, argument: int, listed: tuple[int, ...], *, refuse_listed: bool) -> None:
         number = syscalls.number(name)
         if number is None:
             return
         count = len(listed)
-        self.add(JUMP_EQUAL, number, 0, count + 4)
+        self.add(JUMP_EQUAL, number, 0, count + 3)
         self.load(FIRST_ARGUMENT + 8 * argument)
-        self.add(AND, mask)
         for index, value in enumerate(listed):
             left = count - 1 - index  # comparisons still to come; behind them the refusal, then the reload
             found = left if refuse_listed else left + 1
@@ -121,8 +128,9 @@ class Program:
 
 
 @cache
-def assemble(*, own_pid: int | None) -> bytes:
+def assemble(*, own_pid: int | None, shares_files: bool) -> bytes:
     """The filter's instructions. own_pid: the caller's process id where there is no pid namespace, else None.
+    shares_files: whether the run is the worker's user and sees the host's files.
 
     Raises OSError on an architecture whose numbers are not known.
     """
@@ -143,11 +151,13 @@ def assemble(*, own_pid: int | None) -> bytes:
     for name in ABSENT:
         program.refuse(name, errno.ENOSYS)
     program.without_bits("clone", 0, NAMESPACE_FLAGS)
-    program.only("socketpair", 0, (AF_UNIX,))
-    program.never("socketpair", 1, (SOCK_DGRAM,), mask=SOCK_KIND)
-    program.never("ioctl", 1, (TIOCSTI, TIOCLINUX))
+    program.never("ioctl", 1, (TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP))
+    program.never("fcntl", 1, (F_SETOWN, F_SETSIG, F_SETOWN_EX))
     program.only("prlimit64", 0, (0,))
     program.only("personality", 0, (0, PERSONALITY_QUERY))
+    if shares_files:
+        for name in METADATA:
+            program.refuse(name)
     if own_pid is not None:
         _only_oneself(program, own_pid)
     program.add(RETURN, ALLOW)

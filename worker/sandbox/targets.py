@@ -26,16 +26,23 @@ class Targets:
         self.secret = self.folder / "secret"
         self.secret.write_text(WORDS)
         self.secret.chmod(0o644)
+        self.state = self._state()
         self.writable = self.folder / "writable"
-        self.writable.mkdir()
-        self.writable.chmod(0o777)
+        self._make_writable()
         self.marker = f"kernelgate-daemon-{os.getpid()}"
         self._stack = contextlib.ExitStack()
         self._open_sockets()
+        self._start_victim()
+        return self
+
+    def _make_writable(self) -> None:
+        self.writable.mkdir()
+        self.writable.chmod(0o777)
+
+    def _start_victim(self) -> None:
         self.victim = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", SLEEPER, "victim"], env={"SECRET": WORDS}, stdin=subprocess.DEVNULL
         )
-        return self
 
     def _open_sockets(self) -> None:
         self.tcp = self._stack.enter_context(socket.create_server(("127.0.0.1", 0)))
@@ -84,10 +91,16 @@ class Targets:
         found = []
         if self.victim.poll() is not None:
             found.append("the victim process is dead")
+            self._start_victim()
+        if self._state() != self.state:
+            found.append(f"the secret file was changed: {self._state()} from {self.state}")
+            self.secret.write_text(WORDS)
+            self.secret.chmod(0o644)
+            self.state = self._state()
         if written := os.listdir(self.writable):
             found.append(f"files were written: {written}")
-            for name in written:
-                (self.writable / name).unlink()
+            shutil.rmtree(self.writable)
+            self._make_writable()
         for name, listener in (("tcp", self.tcp), ("stream", self.stream), ("abstract", self.abstract)):
             with contextlib.suppress(BlockingIOError):
                 listener.accept()[0].close()
@@ -99,6 +112,10 @@ class Targets:
         if daemons := self._daemons():
             found.append(f"processes outlived their run: {daemons}")
         return "; ".join(found)
+
+    def _state(self) -> tuple[float, ...]:
+        facts = self.secret.stat()
+        return facts.st_mode, facts.st_uid, facts.st_gid, facts.st_size, facts.st_mtime_ns
 
     def _daemons(self) -> list[int]:
         found = []

@@ -46,7 +46,7 @@ def serve(control: socket.socket, preload: list[str], site: list[str]) -> None:
             control.sendall(f"{type(error).__name__}: {error}".encode()[:4000])
         os._exit(1)
     with contextlib.suppress(OSError):
-        seccomp.assemble(own_pid=None)  # the forks find it made
+        seccomp.assemble(own_pid=None, shares_files=False)  # the forks find it made
     gc.collect()
     gc.freeze()  # a collection in a fork would write to, and so copy, every object's header
     warm = account.anonymous("self")

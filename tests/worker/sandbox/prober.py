@@ -1,8 +1,9 @@
 """A worker-like process that attacks its own sandbox on demand, so that tests can have it as any user, on any kind of host.
 
-`prober.py PYTHON UID LIKE`: LIKE is `plain`, or `docker`: this process then refuses itself new namespaces with a system-call
-filter, as Docker's default profile does. The first line on stdout describes the layers; then, for each line `WAY NAME` on
-stdin, one line with the outcome. WAY is `run` or `session` with a probe's name, or `neighbours`.
+`prober.py PYTHON UID LIKE`: LIKE is `plain`; or `docker`: this process then refuses itself new namespaces with a system-call
+filter, as Docker's default profile does; or `bare`: every layer is left out that can be, but for the limits of processes.
+The first line on stdout describes the layers; then, for each line `WAY NAME` on stdin, one line with the outcome. WAY is
+`run` or `session` with a probe's name, or `neighbours`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from worker.sandbox import Sandbox, SandboxError, SessionEnded, account, layers_table, seccomp, syscalls
+from worker.sandbox import Sandbox, SandboxError, SessionEnded, account, layers, layers_table, seccomp, syscalls
 from worker.sandbox.probes import LIMITS, PRELUDE, PROBES, attack
 from worker.sandbox.targets import Targets
 
+BARE = [name for name in layers.NAMES if name not in (layers.WATCHDOG, layers.RLIMITS)]
 NEIGHBOUR = """
 import glob, os, time
 secret = "the neighbour's " + "words"
@@ -95,7 +97,7 @@ def main(python: str, uid: str, like: str) -> None:
     if like == "docker":
         refuse_namespaces()
     try:
-        sandbox = Sandbox(python=Path(python), uid=int(uid), minimum="none")
+        sandbox = Sandbox(python=Path(python), uid=int(uid), minimum="none", without=BARE if like == "bare" else ())
     except SandboxError as error:
         print(json.dumps({"error": str(error)}), flush=True)
         return

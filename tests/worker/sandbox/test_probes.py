@@ -36,3 +36,20 @@ def test_held(prober: Any, way: str, name: str) -> None:
 def test_neighbours(prober: Any) -> None:
     outcome = prober.ask("neighbours")
     assert outcome["held"], outcome
+
+
+# What gets through to an ordinary user's worker without the layers: a probe that could not fail would prove nothing.
+THROUGH = """
+memory in socket buffers; memory in memory files; memory in System V segments; files in /dev/shm and /tmp;
+a readable secret; a writable folder; owner, mode, times and attributes of files outside; symbolic link to a secret;
+root of another process; other processes through /proc; memory of other processes; tracing;
+signals through a descriptor; limits and priority of others; tcp to loopback; udp to loopback; a unix socket;
+a unix socket by datagram; an abstract socket; exotic sockets; kernel surface; the other calling convention
+"""
+
+
+@pytest.mark.parametrize("prober", ["user-bare"], indirect=True)
+def test_probes_get_through_where_no_layer_is(prober: Any) -> None:
+    names = " ".join(THROUGH.split()).split("; ")
+    assert set(names) <= {probe.name for probe in PROBES}
+    assert [name for name in names if prober.ask("session", name)["held"]] == []
