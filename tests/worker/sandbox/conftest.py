@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,20 +73,27 @@ def start(who: str, like: str) -> Prober:
     return Prober(process, described["level"], described["layers"])
 
 
-@pytest.fixture(scope="session", params=["root-plain", "user-plain", "root-docker", "user-docker"])
-def prober(request: pytest.FixtureRequest) -> Iterator[Prober]:
-    who, like = request.param.split("-")
-    started = start(who, like)
-    if like == "plain" and started.level != "full":
-        missing = [f"{name}: {detail}" for name, holds, detail, _ in started.layers if holds == "absent"]
-        started.process.kill()
-        pytest.skip(f"this host has no namespaces for {who}: {'; '.join(missing)}")
-    yield started
-    assert started.process.stdin
-    assert started.process.stdout
-    started.process.stdin.close()
-    started.process.wait(20)
-    started.process.stdout.close()
+@pytest.fixture(scope="session")
+def probers() -> Iterator[Callable[[str], Prober]]:
+    """Probers by host, `root-plain`, `user-docker` and so on; each is started when it is first asked for."""
+    started: dict[str, Prober] = {}
+
+    def of(host: str) -> Prober:
+        who, like = host.split("-")
+        if host not in started:
+            started[host] = start(who, like)
+        if like == "plain" and started[host].level != "full":
+            missing = [f"{name}: {detail}" for name, holds, detail, _ in started[host].layers if holds == "absent"]
+            pytest.skip(f"this host has no namespaces for {who}: {'; '.join(missing)}")
+        return started[host]
+
+    yield of
+    for prober in started.values():
+        assert prober.process.stdin
+        assert prober.process.stdout
+        prober.process.stdin.close()
+        prober.process.wait(20)
+        prober.process.stdout.close()
 
 
 @pytest.fixture(scope="session")
