@@ -167,11 +167,16 @@ def _end(session: Session, lease: Lease, values: dict[str, Any]) -> None:
 
 
 def write_event(session: Session, lease: Lease, kind: EventKind, data: dict[str, Any]) -> None:
-    """Adds one event and tells listeners when the transaction commits."""
-    event = EventRow(submission_id=lease.submission_id, round=lease.round, attempt=lease.attempt, kind=kind, data=data)
-    session.add(event)
+    """Adds one event of a leased submission and tells listeners when the transaction commits."""
+    add_event(session, (lease.submission_id, lease.round, lease.attempt), kind, data)
+
+
+def add_event(session: Session, of: tuple[str, int, int], kind: EventKind, data: dict[str, Any]) -> None:
+    """Adds one event and tells listeners at the commit. `of`: the submission's id, round and attempt."""
+    submission_id, round_, attempt = of
+    session.add(EventRow(submission_id=submission_id, round=round_, attempt=attempt, kind=kind, data=data))
     session.flush()
-    notify(session, lease.submission_id)
+    notify(session, submission_id)
 
 
 def tell(lease: Lease, kind: EventKind, data: dict[str, Any]) -> None:

@@ -13,12 +13,13 @@ from datetime import timedelta
 from sqlalchemy import delete, select, text
 from sqlalchemy.orm import Session
 
-from kernelgate.db import notify, transaction
-from kernelgate.models import EventRow, ResultRow, SignInFailure, Submission, WorkerRow, now
+from kernelgate.db import transaction
+from kernelgate.models import ResultRow, SignInFailure, Submission, WorkerRow, now
 from kernelgate.protocol import EventKind, Result
 from kernelgate.settings import settings
 from kernelgate.stages import Backend
 from kernelgate.verdicts import State, Verdict
+from worker.claim import add_event
 from worker.identity import is_dead
 
 LOCK = 0x6B67_7377
@@ -116,9 +117,7 @@ def give_up(session: Session, row: Submission, why: str) -> None:
 
 
 def _event(session: Session, row: Submission, kind: EventKind, data: Mapping[str, object]) -> None:
-    session.add(EventRow(submission_id=row.id, round=row.round, attempt=row.attempt, kind=kind, data=dict(data)))
-    session.flush()
-    notify(session, row.id)
+    add_event(session, (row.id, row.round, row.attempt), kind, dict(data))
 
 
 def _unrung(session: Session) -> list[tuple[str, str]]:
