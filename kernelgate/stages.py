@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -320,5 +320,15 @@ def load_stages(graders: Path) -> tuple[dict[str, Stage], dict[str, str]]:
             good[folder.name] = load_stage(folder)
         except StageError as error:
             bad[folder.name] = str(error)
-    ordered = sorted(good.values(), key=lambda stage: (stage.spec.path, stage.spec.order, stage.name))
-    return {stage.name: stage for stage in ordered}, bad
+    return {stage.name: stage for stage in _in_order(good.values())}, bad
+
+
+def _in_order(stages: Collection[Stage]) -> list[Stage]:
+    """Path by path, the path that begins at the lowest order first: a newcomer reads from the top."""
+    begins: dict[str, int] = {}
+    for stage in stages:
+        begins[stage.spec.path] = min(stage.spec.order, begins.get(stage.spec.path, stage.spec.order))
+    return sorted(
+        stages,
+        key=lambda stage: (begins[stage.spec.path], stage.spec.path.casefold(), stage.spec.order, stage.name),
+    )

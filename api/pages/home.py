@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -13,6 +14,7 @@ from api.dependencies import StageCatalog, Viewer
 from api.negotiation import HtmlRoute
 from api.pages.environment import page
 from api.pages.standing import latest_accepted, now_running, reached
+from api.queues import live_workers
 from api.schemas import StageSummary
 from api.views import stage_summary
 from kernelgate.db import transaction
@@ -40,9 +42,27 @@ def home(request: Request, viewer: Viewer, catalog: StageCatalog) -> Response:
     with transaction() as database:
         latest = latest_accepted(database, catalog.stages())
         now = now_running(database, viewer.user_id if viewer else None)
-    listed = [stage for stages in shown["paths"].values() for stage in stages]
-    ahead = [stage for stage in listed if stage.name not in shown["passed_names"]]
-    return page(request, "home.html", latest=latest, now=now, first=(ahead or listed or [None])[0], **shown)
+        workers = live_workers(database)
+    able = {backend for worker in workers for backend in worker.backends}
+    served = [name for name, stage in catalog.stages().items() if able.intersection(stage.spec.backends)]
+    first = first_to_try(
+        [stage for stages in shown["paths"].values() for stage in stages], shown["passed_names"], served
+    )
+    return page(request, "home.html", latest=latest, now=now, first=first, **shown)
+
+
+def first_to_try(listed: list[StageSummary], passed: Collection[str], served: Collection[str]) -> StageSummary | None:
+    """Where the home page sends its reader: the first stage in order not passed yet that a live worker can grade now.
+
+    Else one that takes submissions, else one that is passed; None only where there is no stage.
+    """
+    wishes = [
+        [stage for stage in listed if stage.open and stage.name in served and stage.name not in passed],
+        [stage for stage in listed if stage.open and stage.name not in passed],
+        [stage for stage in listed if stage.open],
+        listed,
+    ]
+    return next((stages[0] for stages in wishes if stages), None)
 
 
 @router.get("/stages")

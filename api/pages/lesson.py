@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
@@ -20,6 +21,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from api.pages.figures import figure
 from api.pages.formula import FormulaError, mathml
 from api.pages.source import highlight
+from api.pages.spoken import spoken
 
 _FIGURE = re.compile(r"figures/([a-z0-9_]+\.svg)")
 
@@ -43,6 +45,7 @@ def render_lesson(stage: str, text: str) -> Lesson:
     if tokens and tokens[0].tag == "h1":  # the page has the stage's title already
         del tokens[:3]
     headings = tuple(_shift_headings(tokens))
+    _name_header_cells(tokens)
     return Lesson(Markup(parser.renderer.render(tokens, parser.options, {})), headings)  # noqa: S704 - html is off
 
 
@@ -74,6 +77,15 @@ def _shift_headings(tokens: Sequence[Token]) -> list[tuple[str, str]]:
     return found
 
 
+def _name_header_cells(tokens: Sequence[Token]) -> None:
+    """Marks the formulas of header cells: only there must one carry a name, which is said before each cell below it."""
+    for cell, content in pairwise(tokens):
+        if cell.type == "th_open":
+            cell.attrSet("scope", "col")
+            for child in content.children or []:
+                child.type = "math_named" if child.type == "math_inline" else child.type
+
+
 def _anchor(text: str, taken: set[str]) -> str:
     base = "lesson-" + ("-".join(re.findall(r"[a-z0-9]+", text.lower()))[:60] or "part")
     return next(name for name in (base, *(f"{base}-{n}" for n in range(2, 1000))) if name not in taken)
@@ -94,6 +106,12 @@ def _rules(stage: str) -> dict[str, Rule]:
         source = f"/stages/{stage}/files/figures/{wanted[1]}"
         return Markup('<img class="figure" src="{}" alt="{}" loading="lazy">').format(source, alt)
 
+    def math_named(_: RendererHTML, tokens: Sequence[Token], index: int, *__: object) -> str:
+        typeset = _formula(tokens[index].content, {})
+        if not typeset.startswith("<math"):
+            return typeset
+        return typeset.replace("<math", str(Markup('<math aria-label="{}"').format(spoken(typeset))), 1)
+
     def fence(_: RendererHTML, tokens: Sequence[Token], index: int, *__: object) -> str:
         words = tokens[index].info.split() or ["text"]
         if words[0] == "figure":
@@ -107,4 +125,10 @@ def _rules(stage: str) -> dict[str, Rule]:
     def table_close(*_: object) -> str:
         return "</table></div>"
 
-    return {"image": image, "fence": fence, "table_open": table_open, "table_close": table_close}
+    return {
+        "image": image,
+        "math_named": math_named,
+        "fence": fence,
+        "table_open": table_open,
+        "table_close": table_close,
+    }

@@ -124,6 +124,10 @@ def rescale(numerator: Tensor, alpha: Tensor) -> Tensor:
 |---|---|
 | `row_max` | the largest score so far |
 | `normalizer` | the mass $\sum_j e^{S_j - m}$ |
+
+| tile | $m'$ | sum $\ell$ |
+|---|---|---|
+| 1 | 0 | 1 |
 """
 
 GATED_TOML = """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import delete
+from sqlalchemy import delete, update
 
 from kernelgate.db import transaction
-from kernelgate.models import Role, StageSwitch, WorkerRow
+from kernelgate.models import Role, StageSwitch, StageVersion, WorkerRow
 from kernelgate.verdicts import State, Verdict
 from tests.pages import samples
 from tests.pages.conftest import Site, check
@@ -64,6 +64,20 @@ def test_the_lesson_is_typeset(site: Site) -> None:
     assert "$" not in text.split('id="lesson"')[1].split('id="contract"')[0]
     assert "output 5.0000, log-sum-exp 1.3863" in text  # the trace's end, computed by the server
     assert "SECRET_SOLUTION" not in text
+    assert '<th scope="col"><math aria-label="m prime"' in text
+    assert '<th scope="col">sum <math aria-label="l"' in text
+
+
+def test_a_newcomer_is_sent_to_what_can_be_graded_now(site: Site) -> None:
+    assert "Start with “Online softmax”" in check(site.visitor().get("/"))
+    with transaction() as database:
+        database.execute(update(WorkerRow).values(backends=["gpu"]))
+    assert "Start with “Online attention”" in check(site.visitor().get("/"))
+    with transaction() as database:
+        database.execute(update(StageVersion).values(verified=False).where(StageVersion.stage == "online_attention"))
+    assert "Start with “Online softmax”" in check(site.visitor().get("/")), (
+        "a stage that is closed to everybody was offered"
+    )
 
 
 def test_home_shows_how_far_one_is(site: Site) -> None:

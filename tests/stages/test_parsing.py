@@ -88,6 +88,17 @@ def test_one_broken_stage_leaves_the_others_usable(folder: Path) -> None:
     assert "notes.txt" in bad["scaling"]
 
 
+def test_paths_come_in_the_order_in_which_they_begin(folder: Path) -> None:
+    for name, path, order in (("last", "Above", 6), ("second", "early", 2), ("first", "early", 1)):
+        scaffold(name, folder.parent)
+        toml = folder.parent / name / "stage.toml"
+        toml.write_text(
+            toml.read_text().replace('path = "warm-up"', f'path = "{path}"').replace("order = 1", f"order = {order}")
+        )
+    edit("order = 1", "order = 9")(folder)
+    assert list(load_stages(folder.parent)[0]) == ["first", "second", "last", "scaling"]
+
+
 def test_the_hash_covers_what_grading_reads_and_nothing_else(folder: Path) -> None:
     before = load_stage(folder).hash
     put("lesson.md", b"# Another lesson")(folder)
