@@ -55,6 +55,8 @@ def own_settings(data_dir: DataDir) -> Iterator[None]:
         for name in [name for name in os.environ if name.startswith("KERNELGATE_")]:
             patch.delenv(name)
         patch.setenv("KERNELGATE_DATA_DIR", str(data_dir.root / "tests"))
+        # The kernel counts processes by user id: sandboxes of a second test process beside this one need one of their own.
+        patch.setenv("KERNELGATE_SANDBOX_UID", str(64123 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])))
         forget_settings()
         yield
 

@@ -26,9 +26,10 @@ import glob, os, time
 secret = "the neighbour's " + "words"
 open("answer.txt", "w").write(secret)
 os.environ["ANSWER"] = secret
+priority = os.getpriority(os.PRIO_PROCESS, 0)
 channel.sendall(b"r")
 channel.recv(1)
-alive = os.path.exists("answer.txt") and os.getpriority(os.PRIO_PROCESS, 0) == 0
+alive = os.path.exists("answer.txt") and os.getpriority(os.PRIO_PROCESS, 0) == priority
 channel.sendall(b"y" if alive else b"n")
 time.sleep(5)
 """
