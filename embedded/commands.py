@@ -1,19 +1,13 @@
-"""`kernelgate up`, `kernelgate migrate` and `kernelgate settings`."""
+"""`kernelgate up`, `kernelgate migrate` and `kernelgate settings`.
+
+What they use is imported when one of them runs: `kernelgate --help` is not to wait for a database's library.
+"""
 
 from __future__ import annotations
 
 import time
 
 import click
-from sqlalchemy.exc import OperationalError
-
-from embedded import schema
-from embedded.errors import EmbeddedError
-from embedded.settings_page import in_force
-from embedded.settings_page import markdown as settings_page
-from embedded.up import up as run_up
-from kernelgate.settings import Settings
-from kernelgate.settings import settings as current_settings
 
 
 @click.command()
@@ -22,6 +16,10 @@ def up() -> None:
 
     Data is kept in KERNELGATE_DATA_DIR. A database or broker that the environment names is used instead of an embedded one.
     """
+    from embedded.errors import EmbeddedError
+    from embedded.up import up as run_up
+    from kernelgate.settings import Settings
+
     try:
         # Not settings(): those may come from what an earlier, killed `up` left behind.
         run_up(Settings(), lambda line: click.echo(line))
@@ -34,7 +32,10 @@ def up() -> None:
 @click.option("--wait", "wait_s", default=0.0, metavar="SECONDS", help="How long to wait for the database to answer.")
 def migrate(check: bool, wait_s: float) -> None:
     """Bring the database of KERNELGATE_DATABASE_URL to the newest schema."""
-    url = current_settings().database_url
+    from embedded import schema
+    from kernelgate.settings import settings
+
+    url = settings().database_url
     revision = _revision(url, wait_s)
     newest = schema.newest()
     if check:
@@ -49,6 +50,10 @@ def migrate(check: bool, wait_s: float) -> None:
 
 
 def _revision(url: str, wait_s: float) -> str | None:
+    from sqlalchemy.exc import OperationalError
+
+    from embedded import schema
+
     deadline = time.monotonic() + wait_s
     while True:
         try:
@@ -61,13 +66,17 @@ def _revision(url: str, wait_s: float) -> str | None:
         time.sleep(0.5)
 
 
-@click.command()
+@click.command("settings")
 @click.option(
     "--markdown", is_flag=True, help="Write docs/settings.md instead: every setting, its default and meaning."
 )
-def settings(markdown: bool) -> None:
+def settings_command(markdown: bool) -> None:
     """Show the settings in force and where each comes from. Passwords are left out."""
-    click.echo(settings_page() if markdown else in_force(current_settings()), nl=not markdown)
+    from embedded.settings_page import in_force
+    from embedded.settings_page import markdown as settings_page
+    from kernelgate.settings import settings
+
+    click.echo(settings_page() if markdown else in_force(settings()), nl=not markdown)
 
 
-commands = [up, migrate, settings]
+commands = [up, migrate, settings_command]

@@ -19,7 +19,7 @@ SERVICES = {
     "api": "from api.app import create_app; create_app().openapi()",
     "worker": "import worker.serve, worker.app, kombu.transport.redis, celery.concurrency.prefork, celery.apps.worker",
     "command line": "from kernelgate.cli import main; main(['--help'], standalone_mode=False)",
-    "embedded": "import embedded.commands",
+    "embedded": "import embedded.commands, embedded.up, embedded.settings_page",
 }
 WITHOUT = """
 import sys
