@@ -201,10 +201,10 @@ class Stage:
 
     @cached_property
     def hash(self) -> str:
-        """16 hex digits over the names and bytes of everything but the lesson and the shipped submissions."""
+        """16 hex digits over the names and bytes of all that grading reads: not the lesson, what is shipped, calibrations."""
         digest = hashlib.sha256()
         for name in sorted(self.files):
-            if name != "lesson.md" and not name.startswith("submissions/"):
+            if name != "lesson.md" and not name.startswith(("submissions/", "calibration/")):
                 body = self.files[name]
                 digest.update(f"{name}\0{len(body)}\0".encode() + body)
         return digest.hexdigest()[:16]
@@ -260,7 +260,8 @@ def _expectation(stage: str, short: str, expected: Mapping[str, Any]) -> dict[st
 
 
 _FILES = re.compile(
-    r"stage\.toml|lesson\.md|grader\.py|driver\.py|baseline\.(cu|py)|calibration\.json|submissions/expected\.toml|"
+    r"stage\.toml|lesson\.md|grader\.py|driver\.py|baseline\.(cu|py)|submissions/expected\.toml|"
+    r"calibration/[a-z0-9_]+\.json|"
     r"(starter|solution|provided)/[a-z0-9_]+\.(py|cu|cuh|h)|figures/[a-z0-9_]+\.svg|"
     r"submissions/(" + "|".join(Verdict) + r")/[a-z0-9_]+\.(py|cu|bin)"
 )
