@@ -6,27 +6,29 @@ characters that steer a terminal or reorder text are shown as `�`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from kernelgate.protocol import CaseReport, Result, Timing, WrongTensor
+from kernelgate.protocol import CaseReport, KernelResources, Result, Timing, WrongTensor
 from kernelgate.text import line, plain
 
 WIDTH = 100
 CASES_SHOWN = 60
 OUTPUT_LINES = 30
+KERNELS_SHOWN = 8
 
 LABELS: dict[str, str] = {
     "baseline_ms": "BASELINE MS",
     "user_ms": "USER MS",
     "speedup": "SPEEDUP",
     "gate": "GATE",
+    "rate": "GFLOP/S",
 }
 """Labels of the timing lines; a stage's [evidence] table may rename them, e.g. `baseline_ms = "ATTN BASELINE MS"`."""
 
 
 def evidence(result: Result, labels: Mapping[str, str] | None = None) -> str:
     """The evidence block of a grading, newline-terminated. `labels`: the stage's own, see LABELS."""
-    words = {**LABELS, **{key: line(value, 40) for key, value in (labels or {}).items()}}
+    words = _words(labels)
     rows = [
         ("VERDICT", str(result.verdict)),
         ("REASON", result.reason),
@@ -36,11 +38,25 @@ def evidence(result: Result, labels: Mapping[str, str] | None = None) -> str:
         *_wrong(result.wrong),
         *_mistake(result),
         *_timing(result.timing, words),
+        *_kernels(result.resources),
         *_cases(result.cases),
     ]
-    width = max(len(label) for label, _ in rows)
-    body = [f"{label:<{width}}  {text}" for label, text in rows]
-    return "\n".join([*body, *_printed("OUTPUT", result.output), *_printed("LOG", result.log)]) + "\n"
+    return "\n".join([*_aligned(rows), *_printed("OUTPUT", result.output), *_printed("LOG", result.log)]) + "\n"
+
+
+def timing_lines(result: Result, labels: Mapping[str, str] | None, more: Sequence[tuple[str, str]] = ()) -> str:
+    """The lines of `evidence` about speed and resources alone, and `more` rows of (label, text), newline-terminated."""
+    words = _words(labels)
+    return "\n".join(_aligned([*_timing(result.timing, words), *more, *_kernels(result.resources)])) + "\n"
+
+
+def _words(labels: Mapping[str, str] | None) -> dict[str, str]:
+    return {**LABELS, **{key: line(value, 40) for key, value in (labels or {}).items()}}
+
+
+def _aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
+    width = max((len(label) for label, _ in rows), default=0)
+    return [f"{label:<{width}}  {text}" for label, text in rows]
 
 
 def _wrong(wrong: WrongTensor | None) -> Iterator[tuple[str, str]]:
@@ -82,6 +98,21 @@ def _timing(timing: Timing | None, words: Mapping[str, str]) -> Iterator[tuple[s
     yield words["speedup"], f"{timing.speedup:.3f}x  (95 %: {timing.speedup_low:.3f} to {timing.speedup_high:.3f})"
     if timing.gate is not None:
         yield words["gate"], f"{timing.gate:.3f}x"
+    rate, share = timing.facts.get("gflop_per_s"), timing.facts.get("share_of_fp32_peak")
+    if isinstance(rate, float):
+        of_peak = f"  ({share:.1%} of the fp32 peak)" if isinstance(share, float) else ""
+        yield words["rate"], f"{rate:.0f}{of_peak}"
+
+
+def _kernels(resources: tuple[KernelResources, ...]) -> Iterator[tuple[str, str]]:
+    for each in resources[:KERNELS_SHOWN]:
+        occupancy = "" if each.occupancy is None else f", occupancy {each.occupancy:.0%}"
+        taken = (
+            f"{each.registers} registers, {each.spill_bytes} B spilled, {each.shared_bytes} B static shared{occupancy}"
+        )
+        yield "KERNEL", f"{line(each.kernel, 60)}: {taken}"
+    if len(resources) > KERNELS_SHOWN:
+        yield "  …", f"{len(resources) - KERNELS_SHOWN} more"
 
 
 def _cases(cases: tuple[CaseReport, ...]) -> Iterator[tuple[str, str]]:

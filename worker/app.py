@@ -12,7 +12,7 @@ from celery.signals import worker_process_init, worker_process_shutdown
 from kernelgate import db
 from kernelgate.protocol import GRADE_TASK
 from kernelgate.settings import settings
-from worker import tasks
+from worker import gpu, tasks
 from worker.host import open_sandbox
 from worker.orphans import die_with_parent
 from worker.sandbox import Sandbox
@@ -60,6 +60,7 @@ def start_process(**_: object) -> None:
     die_with_parent()
     db.reset()
     _sandbox = open_sandbox()
+    gpu.warm()
 
 
 @worker_process_shutdown.connect

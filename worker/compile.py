@@ -1,4 +1,4 @@
-"""Compiles a CUDA submission in the sandbox: one nvcc run makes the host library that is recorded and the device code that
+"""Compiles a CUDA submission in the sandbox: nvcc's programs make the host library that is recorded and the device code that
 is replayed.
 
 Flags are the stage's, never the submitter's. The library is linked against no CUDA runtime: the recorder stands in for it.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelgate.protocol import KernelResources
@@ -19,6 +20,7 @@ from worker.failures import Failure
 from worker.frames import printable
 from worker.job import Job
 from worker.native import cuda_root, host_compiler
+from worker.nvcc import at_once
 from worker.sandbox import End, Finished, Limits
 
 COMPILE_S = 120.0
@@ -45,7 +47,7 @@ def compile_cuda(job: Job, target: str) -> Compiled:
     with job.phases.during(Phase.COMPILE):
         stem = job.stage.spec.file.removesuffix(".cu")
         finished = job.sandbox.run(
-            _command(stem, target),
+            at_once(_command(stem, target)),
             limits=Limits(
                 wall_s=COMPILE_S,
                 cpu_s=2 * COMPILE_S,
@@ -66,15 +68,15 @@ def compile_cuda(job: Job, target: str) -> Compiled:
         return _compiled(job, finished, stem)
 
 
-def _command(stem: str, target: str) -> list[str]:
-    return [
+def _command(stem: str, target: str) -> tuple[str, ...]:
+    return (
         str(cuda_root() / "bin" / "nvcc"),
         "-std=c++17",
         "-O3",
         "-lineinfo",
         f"-gencode=arch=compute_{target},code=sm_{target}",
         "-Xptxas=-v",
-        "-Xcompiler=-fPIC",
+        "-Xcompiler=-fPIC,-fno-use-linker-plugin",
         "-shared",
         "-cudart=none",
         "--keep",
@@ -83,7 +85,7 @@ def _command(stem: str, target: str) -> list[str]:
         "-o",
         f"{stem}.so",
         f"{stem}.cu",
-    ]
+    )
 
 
 def _compiled(job: Job, finished: Finished, stem: str) -> Compiled:
@@ -153,6 +155,16 @@ def _resources(cubin: Cubin, log: str) -> tuple[KernelResources, ...]:
             shared_bytes=cubin.kernels[name].shared_bytes,
         )
         for name, shown in zip(names, demangled(names), strict=True)
+    )
+
+
+def with_occupancy(
+    resources: tuple[KernelResources, ...], cubin: Cubin, occupancy: Mapping[str, float]
+) -> tuple[KernelResources, ...]:
+    """The resources of a cubin's kernels with the occupancy that was found for some of them, by mangled name."""
+    names = list(cubin.kernels)[: len(resources)]
+    return tuple(
+        each.model_copy(update={"occupancy": occupancy.get(name)}) for name, each in zip(names, resources, strict=True)
     )
 
 

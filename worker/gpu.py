@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -18,9 +19,10 @@ import numpy as np
 from kernelgate.protocol import Timing
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase, Verdict
+from worker import turns
 from worker.arrays import RawTensor
 from worker.baseline import compiled_baseline
-from worker.compile import architecture, compile_cuda
+from worker.compile import architecture, compile_cuda, with_occupancy
 from worker.failures import Failure
 from worker.graders import Arrays
 from worker.job import CaseRun, Job
@@ -37,6 +39,7 @@ MEASURE_S = 6.0
 DEVICE_NODES = ("/dev/nvidiactl", "/dev/dxg")
 spare = Spare()
 atexit.register(spare.close)
+_AHEAD = ThreadPoolExecutor(max_workers=1, thread_name_prefix="inputs")
 
 
 @cache
@@ -54,6 +57,12 @@ def missing_gpu() -> str | None:
     return None
 
 
+def warm() -> None:
+    """Starts the first bench before the first submission asks for one, where this host has a GPU."""
+    if missing_gpu() is None:
+        spare.renew()
+
+
 def model() -> str | None:
     """The name of this host's GPU, e.g. "NVIDIA H200", or None where it has none to grade on."""
     found = probe() if missing_gpu() is None else ""
@@ -64,7 +73,9 @@ def run_cases(job: Job) -> Iterator[CaseRun]:
     """Yields each case as it has run, in the stage's order, and then measures, if the stage has a gate."""
     bench = spare.take()
     try:
-        facts = bench.facts()
+        facts = probe()  # what the card is, known already; the bench may still be starting while the compiler runs
+        if isinstance(facts, str):
+            raise BenchError(facts)
         yield from _Grading(job, bench, facts).run()
     finally:
         printed = bench.printed()
@@ -83,6 +94,7 @@ class _Grading:
         self.limits = job.stage.spec.limits
         self.seam = parameters(job.stage.spec.seam.signature)
         self.made: dict[str, Arrays] = {}
+        self.occupancy: dict[str, float] = {}
         job.machine = {
             "gpu": str(facts["name"]),
             "driver": f"CUDA {facts['driver'] // 1000}.{facts['driver'] % 1000 // 10}",
@@ -92,21 +104,30 @@ class _Grading:
         job = self.job
         target = architecture(*self.facts["capability"])
         cases = job.stage.spec.cases
-        for case in sorted(cases, key=lambda case: -self._inputs(case)[self.seam[0].name].size):
-            job.grader.foresee(case, self._inputs(case))
+        prepared = _AHEAD.submit(self._prepare)
         compiled = compile_cuda(job, target)
+        prepared.result()
         takes = [Take(case, edge, self._place(case, edge)) for case in cases for edge in Edge]
         measured = [case for case in cases if case.params.get("measured") is True] if job.stage.spec.gate else []
         bouts = {case.name: Take(_renamed(case), Edge.END, self._place(case, Edge.END)) for case in measured}
         tapes = record(job, compiled, self._device(), [*takes, *bouts.values()])
-        with job.phases.during(Phase.LOAD):
-            self._module("user", compiled.device)
-        with job.phases.during(Phase.CASES):
-            for case in cases:
-                yield self._case(case, [take for take in takes if take.case.name == case.name], tapes)
+        self.bench.facts()
+        with turns.beside():
+            with job.phases.during(Phase.LOAD):
+                self._module("user", compiled.device)
+            with job.phases.during(Phase.CASES):
+                for case in cases:
+                    yield self._case(case, [take for take in takes if take.case.name == case.name], tapes)
+        job.resources = with_occupancy(job.resources, compiled.cubin, self.occupancy)
         for case in measured:
-            with job.phases.during(Phase.MEASURE):
+            if job.right:
                 self._measure(case, bouts[case.name], tapes[bouts[case.name].label], target)
+
+    def _prepare(self) -> None:
+        """Makes all inputs and starts computing the references, the longest first, while the compiler runs."""
+        cases = self.job.stage.spec.cases
+        for case in sorted(cases, key=lambda case: -self._inputs(case)[self.seam[0].name].size):
+            self.job.grader.foresee(case, self._inputs(case))
 
     def _device(self) -> Device:
         attributes = {int(which): int(value) for which, value in self.facts["attributes"].items()}
@@ -155,6 +176,7 @@ class _Grading:
         self.bench.send(order, tape.raw + given)
         answer, payload = self._answer("result", self.limits.case_s + GRACE_S, take.case)
         self._check_memory(take.case, answer)
+        self.occupancy.update(answer["occupancy"])
         outputs: Arrays = {}
         at = 0
         for name, shape in self.job.grader.output_shapes(take.case).items():
@@ -186,8 +208,6 @@ class _Grading:
                 raise Failure(Verdict.WRONG_ANSWER, "not_repeatable", message, case=case.name)
 
     def _measure(self, case: Case, take: Take, tape: Tape, target: str) -> None:
-        if not self.job.right:
-            return
         inputs = self._inputs(case)
         user = {name: b for name, b in take.buffers.items() if b.written}
         given = {name: b for name, b in take.buffers.items() if not b.written}
@@ -196,7 +216,6 @@ class _Grading:
         other = replace(self.job, source=self.job.stage.text("baseline.cu"))
         base_take = Take(case, Edge.START, {**given, **baseline})
         base_tape = record(other, compiled, self._device(), [base_take])[base_take.label]
-        self._module("baseline", compiled.device)
         order = {
             "kind": "measure",
             "stage": str(self.job.stage.folder),
@@ -210,8 +229,11 @@ class _Grading:
             "within_s": self.limits.case_s,
             "measure_s": MEASURE_S,
         }
-        self.bench.send(order, tape.raw + base_tape.raw + b"".join(inputs[name].tobytes() for name in given))
-        answer, _ = self._answer("measured", self.limits.wall_s, case)
+        payload = tape.raw + base_tape.raw + b"".join(inputs[name].tobytes() for name in given)
+        with turns.alone(), self.job.phases.during(Phase.MEASURE):
+            self._module("baseline", compiled.device)
+            self.bench.send(order, payload)
+            answer, _ = self._answer("measured", self.limits.wall_s, case)
         self._timing(answer)
 
     def _timing(self, answer: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from cuda.bindings import driver as cu
 
 from kernelgate.settings import settings
 from kernelgate.stages import load_stage
-from worker import frames
+from worker import frames, turns
 from worker.bench.card import Card
 from worker.bench.clocks import Clocks
 from worker.bench.driver import CudaError, Events, TimedOutError, check, settle
@@ -72,7 +72,8 @@ class Bench:
             strayed = [name for name, held in mapped.items() if held.strayed()]
             outputs = b"".join(held.read().tobytes() for held in mapped.values() if held.buffer.written)
             replay.close()
-        self.send({"kind": "result", "ms": ms, "changed": changed, "strayed": strayed}, outputs)
+        found = {"ms": ms, "changed": changed, "strayed": strayed, "occupancy": replay.occupancy}
+        self.send({"kind": "result", **found}, outputs)
 
     def measure(self, order: dict[str, Any], payload: bytes) -> None:
         """Times baseline and submission in turn. The payload is both tapes and then the input to draw others from."""
@@ -105,6 +106,7 @@ class Bench:
                 tolerance=stage.tolerance(case),
                 clocks=Clocks(self.card.ordinal),
                 call_s=order["within_s"],
+                ahead=not self.card.host_readable,
             )
             result: tuple[Samples, Ratio | None] = (Samples(), None)
             for result in bout.run(order["gate"], order["measure_s"]):
@@ -158,8 +160,9 @@ def serve(channel: BinaryIO, send: Callable[..., None]) -> None:
         return data
 
     try:
-        card = Card()
-        bench = Bench(card, send)
+        with turns.beside():
+            card = Card()
+            bench = Bench(card, send)
         send({"kind": "ready", **card.facts()})
         while True:
             order, payload = frames.receive(read, max_payload=MAX_PAYLOAD)

@@ -59,8 +59,13 @@ class Card:
         mhz = clocks.highest_sm_mhz() or self._attribute("CU_DEVICE_ATTRIBUTE_CLOCK_RATE") // 1000
         return 2.0 * LANES * self._attribute("CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT") * mhz * 1e6
 
+    @property
+    def host_readable(self) -> bool:
+        """Whether device code could read this process's memory (HMM)."""
+        return bool(self._attribute("CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS"))
+
     def facts(self) -> dict[str, Any]:
-        """For the `ready` answer; `host_readable`: device code could read this process's memory (HMM)."""
+        """For the `ready` answer."""
         return {
             "name": check(cu.cuDeviceGetName(128, self.device)).split(b"\0")[0].decode(),
             "memory": self.memory,
@@ -70,6 +75,6 @@ class Card:
                 self._attribute("CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR"),
                 self._attribute("CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR"),
             ],
-            "host_readable": bool(self._attribute("CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS")),
+            "host_readable": self.host_readable,
             "process": os.getpid(),
         }

@@ -12,6 +12,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,6 +62,8 @@ class Bout:
     tolerance: Tolerance
     clocks: Clocks
     call_s: float
+    ahead: bool = False
+    """Whether the next input may be drawn, in host memory, while this one is timed: not where the device could read it."""
 
     def __post_init__(self) -> None:
         size = 4 * int(check(cu.cuDeviceGetAttribute(cu.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 0)))
@@ -68,6 +71,16 @@ class Bout:
         self.sweep = check(cu.cuMemAlloc(self.sweep_size))
         self.events = Events(self.stream)
         self.rng = np.random.default_rng(secrets.randbits(128))
+        self._drawer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="input") if self.ahead else None
+        self._drawn: Future[Arrays] | None = None
+
+    def _draw(self) -> Arrays:
+        if self._drawer is None:
+            return self.fresh(self.rng)
+        drawn = self._drawn or self._drawer.submit(self.fresh, self.rng)
+        values = drawn.result()
+        self._drawn = self._drawer.submit(self.fresh, self.rng)
+        return values
 
     def timed(self, replay: Replay, outputs: dict[str, Mapped]) -> float:
         """Milliseconds of one replay, on a swept cache and into poisoned outputs.
@@ -87,7 +100,7 @@ class Bout:
 
     def pair(self, user_first: bool) -> tuple[float, float]:
         """One fresh input, both sides timed, everything checked: (baseline ms, user ms)."""
-        values = self.fresh(self.rng)
+        values = self._draw()
         for name, mapped in self.inputs.items():
             mapped.write(values[name])
         if user_first:
@@ -151,4 +164,6 @@ class Bout:
             yield samples, None
 
     def close(self) -> None:
+        if self._drawer is not None:
+            self._drawer.shutdown()
         check(cu.cuMemFree(self.sweep))

@@ -46,7 +46,10 @@ class Replay:
     def __init__(self, module: Module, tape: Tape, context: Any) -> None:
         self.module = module
         self.context = context
+        most = cu.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR
+        self.most_threads = int(check(cu.cuDeviceGetAttribute(most, 0)))
         self.kept: list[Any] = []
+        self.occupancy: dict[str, float] = {}
         self.moved = {}
         for name, (stand_in, size) in tape.variables.items():
             address, real = module.variable(name)
@@ -123,11 +126,19 @@ class Replay:
         node.sharedMemBytes = work.shared
         node.kernelParams = ctypes.addressof(pointers)
         made = check(cu.cuGraphAddKernelNode(self.graph, after, len(after), node), f"launch of {work.kernel[:200]}")
+        self._note_occupancy(work, function)
         if work.cluster:
             self._set(made, "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION", cluster=work.cluster)
         if work.cooperative:
             self._set(made, "CU_LAUNCH_ATTRIBUTE_COOPERATIVE", cooperative=True)
         return made
+
+    def _note_occupancy(self, work: Launch, function: Any) -> None:
+        """Resident warps as a share of what a multiprocessor holds, as the driver counts; the least of a kernel's launches."""
+        threads = work.block[0] * work.block[1] * work.block[2]
+        blocks = check(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, threads, work.shared), "occupancy")
+        share = int(blocks) * -(-threads // 32) * 32 / self.most_threads
+        self.occupancy[work.kernel] = min(share, self.occupancy.get(work.kernel, share))
 
     def _set(
         self, node: Any, name: str, *, cluster: tuple[int, int, int] | None = None, cooperative: bool = False

@@ -1,0 +1,43 @@
+"""Whose turn it is on this host's GPU: work may run beside other work, a measurement runs alone.
+
+Two lock files. Whoever wants the card passes the turnstile first and then enters the room, shared or alone; a measurement
+keeps the turnstile, so it is not overtaken for ever by work that may run beside other work. Processes that see different
+cards (CUDA_VISIBLE_DEVICES) have different rooms. The kernel lets go of a dead process's locks.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from kernelgate.settings import settings
+
+
+@contextmanager
+def beside() -> Iterator[None]:
+    """The card, with others beside: never while somebody measures."""
+    with _opened("room") as room:
+        with _opened("turnstile") as turnstile:
+            fcntl.flock(turnstile, fcntl.LOCK_EX)
+            fcntl.flock(room, fcntl.LOCK_SH)
+        yield
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """The card, with nobody else of this host's on it."""
+    with _opened("turnstile") as turnstile, _opened("room") as room:
+        fcntl.flock(turnstile, fcntl.LOCK_EX)
+        fcntl.flock(room, fcntl.LOCK_EX)
+        yield
+
+
+def _opened(part: str) -> IO[str]:
+    """A lock file; closing it lets go. Never inherited, for a child would go on holding the lock."""
+    cards = "".join(letter if letter.isalnum() else "_" for letter in os.environ.get("CUDA_VISIBLE_DEVICES", ""))[:80]
+    folder = settings().data_dir / "turns"
+    folder.mkdir(parents=True, exist_ok=True)
+    return (folder / f"{cards or 'all'}.{part}").open("w")
