@@ -96,6 +96,18 @@ def ordered(rows: Sequence[Calibrated]) -> tuple[Calibrated, ...]:
     return tuple(sorted(rows, key=lambda row: row.speedup))
 
 
+def table_lines(found: Calibration) -> str:
+    """The table as text, one row a file."""
+    rows = [("FILE", "MS", "SPEEDUP", "LOWEST", "HIGHEST", "VERDICT")]
+    for row in found.rows:
+        times = f"{row.speedup:.3f}x", f"{row.speedup_low:.3f}x", f"{row.speedup_high:.3f}x"
+        rows.append((row.name, f"{row.user_ms:.4f}", *times, str(row.verdict)))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "".join(
+        "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip() + "\n" for row in rows
+    )
+
+
 def file_name(gpu: str) -> str:
     """Where the calibration of a model lies in a stage's folder: `calibration/nvidia_h200.json` for "NVIDIA H200"."""
     words = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in gpu.lower()).split()

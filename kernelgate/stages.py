@@ -154,6 +154,9 @@ class Spec(Strict):
     cases: tuple[Case, ...] = Field(min_length=1)
     mistakes: tuple[Mistake, ...] = ()
     done_when: tuple[DoneWhen, ...] = ()
+    calibrated: tuple[str, ...] = Field(
+        (), description="Files under submissions/ that a calibration measures beside starter and solution."
+    )
     evidence: dict[str, str] = Field(
         default_factory=dict, description="Labels of the evidence block, where not the default."
     )
@@ -287,6 +290,9 @@ def load_stage(folder: Path) -> Stage:
     for folder_name in ("starter", "solution"):
         if f"{folder_name}/{spec.file}" not in files:
             raise StageError(f"stage {folder.name}: {folder_name}/{spec.file} is missing")
+    for name in spec.calibrated:
+        if f"submissions/{name}" not in files:
+            raise StageError(f"stage {folder.name}: stage.toml: calibrated: submissions/{name} is missing")
     return Stage(folder, spec, files)
 
 

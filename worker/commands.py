@@ -9,19 +9,31 @@ from pathlib import Path
 
 import click
 
+from kernelgate import calibration
 from kernelgate.evidence import evidence
-from kernelgate.protocol import CaseReport, Result
+from kernelgate.protocol import CaseReport
 from kernelgate.settings import settings
 from kernelgate.stages import Stage, StageError, load_stage, load_stages
 from kernelgate.verdicts import Phase
 from worker.backends import NoBackendError, gradable
+from worker.crew import Crew
 from worker.doctor import examine
 from worker.grade import grade, new_seed
 from worker.host import open_sandbox
+from worker.remeasure import Grading, NotMeasuredError, as_json, calibrate, told
+from worker.remeasure import gradings as repeated
 from worker.sandbox import SandboxError
 from worker.scaffold import scaffold
 from worker.serve import Worker
 from worker.verify import Check, record, unverified, verify
+
+JOBS = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many to grade at once; on a GPU each still measures alone.",
+)
 
 
 class Watched:
@@ -61,10 +73,11 @@ def check(stage: str, file: Path, as_json: bool, seed: str, quiet: bool) -> None
 
     Exits with the verdict's status: 0 only for accepted and correct; docs/cli.md lists the others.
     """
+    found = find_stage(stage)
     try:
         with open_sandbox() as sandbox:
             result = grade(
-                find_stage(stage),
+                found,
                 file.read_bytes(),
                 sandbox=sandbox,
                 seed=seed or new_seed(),
@@ -72,12 +85,8 @@ def check(stage: str, file: Path, as_json: bool, seed: str, quiet: bool) -> None
             )
     except (NoBackendError, SandboxError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo(_shown(result, as_json), nl=False)
+    click.echo(result.model_dump_json(indent=2) if as_json else evidence(result, found.spec.evidence), nl=as_json)
     sys.exit(result.verdict.about.exit_status)
-
-
-def _shown(result: Result, as_json: bool) -> str:
-    return result.model_dump_json(indent=2) + "\n" if as_json else evidence(result)
 
 
 def find_stage(name: str) -> Stage:
@@ -99,7 +108,8 @@ def stage() -> None:
 @click.argument("folders", nargs=-1, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--record", "to_database", is_flag=True, help="Store the outcome, so that a proven stage goes live.")
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
-def verify_stages(folders: tuple[Path, ...], to_database: bool, as_json: bool) -> None:
+@JOBS
+def verify_stages(folders: tuple[Path, ...], to_database: bool, as_json: bool, jobs: int) -> None:
     """Grade everything shipped in stage FOLDERS and fail on any unexpected verdict.
 
     Without FOLDERS: every stage of the graders folder that this machine can grade, or with --record those of them whose
@@ -111,7 +121,7 @@ def verify_stages(folders: tuple[Path, ...], to_database: bool, as_json: bool) -
         with open_sandbox() as sandbox:
             for folder in chosen:
                 click.echo(f"{folder.name}", err=True)
-                reports.append(verify(folder.resolve(), sandbox, watch=_tell))
+                reports.append(verify(folder.resolve(), sandbox, watch=_tell, jobs=jobs))
                 if to_database:
                     record(reports[-1])
     except (StageError, NoBackendError, SandboxError) as error:
@@ -136,6 +146,70 @@ def _all_stages() -> list[Path]:
 
 def _tell(check: Check) -> None:
     click.echo(f"  {'ok  ' if check.ok else 'FAIL'} {check.name}: {check.detail}", err=True)
+
+
+@stage.command("calibrate")
+@click.argument("name", metavar="STAGE")
+@click.option("--gradings", type=click.IntRange(min=1), default=3, show_default=True, help="Gradings of each file.")
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of into the stage."
+)
+@JOBS
+def calibrate_stage(name: str, gradings: int, output: Path | None, jobs: int) -> None:
+    """Measure STAGE's starter, plain kernels and solutions on this card and store the table with the stage.
+
+    Warns when the gate does not fit the card: the best of them should clear it by a third.
+    """
+    chosen = find_stage(name)
+    try:
+        with open_sandbox() as sandbox, Crew(sandbox, jobs) as crew:
+            found = calibrate(chosen, crew, gradings, watch=_tell_grading)
+        target = output or chosen.folder / calibration.file_name(found.gpu)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(found.model_dump_json(indent=2) + "\n")
+    except (NoBackendError, SandboxError, NotMeasuredError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(calibration.table_lines(found), nl=False)
+    for warning in found.warnings():
+        click.echo(f"warning: {warning}", err=True)
+    click.echo(f"stored in {target}", err=True)
+
+
+def _tell_grading(done: Grading) -> None:
+    timing = done.result.timing
+    speed = f"{timing.speedup:.3f}x, {timing.user_ms:.4f} ms" if timing else done.result.message[:300]
+    click.echo(f"  {done.file}: {done.result.verdict}, {speed}", err=True)
+
+
+@click.command()
+@click.argument("stage")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--gradings", type=click.IntRange(min=1), default=3, show_default=True, help="Fresh gradings to make.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write every sample there, as JSON.")
+@JOBS
+def bench(stage: str, file: Path, gradings: int, output: Path | None, jobs: int) -> None:
+    """Measure FILE for STAGE on this machine's GPU, again and again, without a server.
+
+    Each grading is a whole one, in a fresh process on new inputs. Prints the grading in the middle and how far they lie
+    apart. Exits with the verdict's status; a file that is not right is not measured.
+    """
+    chosen = find_stage(stage)
+    found: list[Grading] = []
+    try:
+        with open_sandbox() as sandbox, Crew(sandbox, jobs) as crew:
+            for done in repeated(chosen, crew, [file.resolve()], gradings):
+                _tell_grading(done)
+                found.append(done)
+        if output is not None:
+            output.write_text(json.dumps(as_json(chosen, found), indent=1) + "\n")
+        click.echo(told(chosen, found), nl=False)
+    except NotMeasuredError as error:
+        failed = next(each.result for each in found if each.result.timing is None)
+        click.echo(str(error), err=True)
+        sys.exit(failed.verdict.about.exit_status or 1)
+    except (NoBackendError, SandboxError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    sys.exit(max(each.result.verdict.about.exit_status for each in found))
 
 
 @stage.command("new")
@@ -165,4 +239,4 @@ def doctor(as_json: bool) -> None:
     sys.exit(1 if any(not finding.ok and finding.severity == "FAIL" for finding in findings) else 0)
 
 
-commands = [worker, check, stage, doctor]
+commands = [worker, check, bench, stage, doctor]

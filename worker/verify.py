@@ -10,13 +10,15 @@ from typing import Any
 
 from sqlalchemy.dialects.postgresql import insert
 
+from kernelgate.calibration import calibrations
 from kernelgate.db import transaction
 from kernelgate.models import StageVersion
 from kernelgate.protocol import Result
 from kernelgate.settings import settings
-from kernelgate.stages import Backend, Example, Stage, load_stage, load_stages
+from kernelgate.stages import Backend, Case, Example, Stage, StageError, load_stage, load_stages
 from kernelgate.verdicts import Verdict
 from worker.backends import gradable
+from worker.crew import Crew
 from worker.grade import grade, new_seed
 from worker.graders import Grader
 from worker.judge import separations
@@ -51,32 +53,56 @@ class Report:
         return asdict(self)
 
 
-def verify(folder: Path, sandbox: Sandbox, *, watch: Callable[[Check], None] = lambda _: None) -> Report:
-    """Runs every check of one stage; `watch` sees each as it ends. Raises StageError when the folder cannot be read."""
+def verify(folder: Path, sandbox: Sandbox, *, watch: Callable[[Check], None] = lambda _: None, jobs: int = 1) -> Report:
+    """Runs every check of one stage, `jobs` at once; `watch` sees each as it ends, in their order.
+
+    Raises StageError when the folder cannot be read.
+    """
     stage = load_stage(folder)
     report = Report(stage.name, stage.hash)
-    for check in _checks(stage, sandbox):
-        report.checks.append(check)
-        watch(check)
+    with Crew(sandbox, jobs) as crew:
+        for check in _checks(stage, crew):
+            report.checks.append(check)
+            watch(check)
     return report
 
 
-def _checks(stage: Stage, sandbox: Sandbox) -> Iterator[Check]:
-    yield from _mistakes(stage)
-    yield _solution(stage, sandbox)
-    yield _starter(stage, sandbox)
+def _checks(stage: Stage, crew: Crew) -> Iterator[Check]:
+    yield from _mistakes(stage, crew)
     yield _expectations_have_files(stage)
-    for example in stage.examples():
-        yield _example(stage, sandbox, example)
+    yield from _calibrations(stage)
+    shipped: list[Example | Callable[[Stage, Sandbox], Check]] = [_solution, _starter, *stage.examples()]
+    yield from crew.map(stage, _graded, shipped)
 
 
-def _mistakes(stage: Stage) -> Iterator[Check]:
+def _mistakes(stage: Stage, crew: Crew) -> Iterator[Check]:
     """Every named mistake must show in some case; one that shows as a contract violation is proven by its example."""
-    grader = Grader(stage)
-    for name, (case, shown) in separations(grader, new_seed(), stage.spec.cases).items():
+    best: dict[str, tuple[str, float]] = {}
+    for found in crew.map(stage, _separations, stage.spec.cases):
+        for name, (case, shown) in found.items():
+            if shown >= best.get(name, ("", 0.0))[1]:
+                best[name] = (case, shown)
+    for name, (case, shown) in best.items():
         if stage.mistake(name).violation is None:
             detail = f"{shown:.3g} tolerances in case {case or '(none)'}; at least {SEPARATION:g} are needed"
             yield Check(f"mistake {name}", shown >= SEPARATION, detail)
+
+
+def _separations(stage: Stage, _: Sandbox, case: Case) -> dict[str, tuple[str, float]]:
+    return separations(Grader(stage), new_seed(), [case])
+
+
+def _calibrations(stage: Stage) -> Iterator[Check]:
+    """A calibration that cannot be read would be missing from the page without a word."""
+    if any(name.startswith("calibration/") for name in stage.files):
+        try:
+            yield Check("calibration", True, f"of {', '.join(calibrations(stage))}")
+        except StageError as error:
+            yield Check("calibration", False, str(error))
+
+
+def _graded(stage: Stage, sandbox: Sandbox, what: Example | Callable[[Stage, Sandbox], Check]) -> Check:
+    return _example(stage, sandbox, what) if isinstance(what, Example) else what(stage, sandbox)
 
 
 def _solution(stage: Stage, sandbox: Sandbox) -> Check:

@@ -20,7 +20,7 @@ BUILT_IN = (
 
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Submit", ("submit", "result", "cancel", "stages", "leaderboard", "login", "logout")),
-    ("On this machine", ("check", "stage", "doctor")),
+    ("On this machine", ("check", "bench", "stage", "doctor")),
     ("Run the service", ("up", "serve", "worker", "migrate", "settings")),
     ("Accounts (on the database)", ("user", "token", "invite")),
 )
