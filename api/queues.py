@@ -29,6 +29,12 @@ def live_workers(database: Session) -> list[WorkerRow]:
     return list(database.scalars(alive.order_by(WorkerRow.name)))
 
 
+def unwell_workers(database: Session) -> list[WorkerRow]:
+    """Workers with a recent heartbeat that take no work: `health` says why."""
+    alive = select(WorkerRow).where(WorkerRow.heartbeat_at >= alive_since(), WorkerRow.healthy.is_(False))
+    return list(database.scalars(alive.order_by(WorkerRow.name)))
+
+
 def choose_queue(database: Session, stage: Stage, gpu: str | None) -> str:
     """The queue for a submission to `stage`; `gpu` names the model wished for. Raises Refusal when nothing can serve it."""
     backends = stage.spec.backends

@@ -14,11 +14,12 @@ from sqlalchemy.orm import Session
 
 from api.catalog import Catalog, standings
 from api.doorbell import broker_problem
-from api.queues import live_workers
+from api.queues import live_workers, unwell_workers
 from api.schemas import Readiness
 from kernelgate.db import transaction
 from kernelgate.models import Submission
 from kernelgate.settings import ROOT, settings
+from kernelgate.text import line
 from kernelgate.verdicts import State
 
 AT_HEAD = "at head"
@@ -72,6 +73,11 @@ def _ask(database: Session, catalog: Catalog, answer: Readiness) -> None:
     }
     answer.oldest_queued_s = max(ages.values(), default=None)
     answer.live_workers = dict(Counter(queue for worker in live_workers(database) for queue in worker.queues))
+    for worker in unwell_workers(database):
+        why = line(str(worker.health.get("card", "it does not say why")), 500)
+        answer.unwell_workers[worker.name] = why
+        if not set(worker.queues) <= set(answer.live_workers):
+            answer.problems.append(f"the worker {worker.name} takes no work: {why}")
     if not answer.live_workers:
         answer.problems.append("no worker is alive: start one with `kernelgate worker`")
     for queue in ages:

@@ -326,4 +326,7 @@ class Readiness(BaseModel):
     migrations: str = Field(description="`at head`, or what is missing.")
     oldest_queued_s: float | None = None
     live_workers: dict[str, int] = Field(description="By queue.")
+    unwell_workers: dict[str, str] = Field(
+        default_factory=dict, description="Workers that are alive and take no work, with why."
+    )
     stages_open: list[str]

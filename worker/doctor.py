@@ -12,8 +12,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from kernelgate.db import transaction
 from kernelgate.settings import settings
-from kernelgate.stages import load_stages
+from kernelgate.stages import Backend, load_stages
+from worker import measuring
 from worker.backends import RUNS, available, missing
+from worker.health import why_unwell
 from worker.host import open_sandbox
 from worker.machine import facts
 from worker.sandbox import SandboxError
@@ -60,6 +62,9 @@ def _sandbox() -> Iterator[Finding]:
 def _backends() -> Iterator[Finding]:
     for backend in RUNS:
         yield Finding(f"backend {backend}", backend in available(), missing().get(backend, "here"))
+    if Backend.GPU in available() or why_unwell() is not None:
+        why = measuring.look()
+        yield Finding("card", why is None, why or "well: a test kernel computes, and nobody else is on it", "FAIL")
     if not available():
         yield Finding("backends", False, "none; no stage can be graded here", "FAIL")
 

@@ -19,7 +19,7 @@ import numpy as np
 from kernelgate.protocol import Timing
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase, Verdict
-from worker import turns
+from worker import health, turns
 from worker.arrays import RawTensor
 from worker.baseline import compiled_baseline
 from worker.compile import architecture, compile_cuda, with_occupancy
@@ -61,6 +61,11 @@ def warm() -> None:
     """Starts the first bench before the first submission asks for one, where this host has a GPU."""
     if missing_gpu() is None:
         spare.renew()
+
+
+def fit() -> bool:
+    """Whether the next submission may be claimed: the card is well, or this host grades without one."""
+    return missing_gpu() is not None or health.fit(spare.examine)
 
 
 def model() -> str | None:

@@ -6,7 +6,7 @@ an infinity is right only where the reference has the same one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -167,18 +167,24 @@ def _explains(grader: Grader, outcome: CaseOutcome, mistake: str) -> bool:
     return True
 
 
-def separations(grader: Grader, seed: str, cases: Iterable[Case]) -> dict[str, tuple[str, float]]:
-    """For every named mistake the case that shows it best: mistake → (case, largest error in tolerances; inf for NaN)."""
-    best: dict[str, tuple[str, float]] = {mistake.name: ("", 0.0) for mistake in grader.stage.spec.mistakes}
+def separations(
+    grader: Grader, seed: str, cases: Iterable[Case], mistakes: Collection[str] | None = None
+) -> dict[str, tuple[str, float]]:
+    """The case that shows a named mistake best: mistake → (case, largest error in tolerances; inf for NaN).
+
+    mistakes: the names of those to look at; all of the stage's by default.
+    """
+    mistakes = [mistake.name for mistake in grader.stage.spec.mistakes] if mistakes is None else mistakes
+    best: dict[str, tuple[str, float]] = dict.fromkeys(mistakes, ("", 0.0))
     for case in cases:
         inputs = grader.inputs(case, seed)
         truth = grader.reference(case, inputs)
         tolerance = grader.stage.tolerance(case)
-        for mistake in grader.stage.spec.mistakes:
-            variant = grader.reference(case, inputs, mistake.name)
+        for mistake in mistakes:
+            variant = grader.reference(case, inputs, mistake)
             shown = max((_separation(variant[name], want, tolerance) for name, want in truth.items()), default=0.0)
-            if shown > best[mistake.name][1]:
-                best[mistake.name] = (case.name, shown)
+            if shown > best[mistake][1]:
+                best[mistake] = (case.name, shown)
     return best
 
 

@@ -57,6 +57,16 @@ class Bench:
             self._facts = answer
         return self._facts
 
+    def examine(self) -> str | None:
+        """Why the card is not fit for the next submission, or None."""
+        try:
+            self.facts()
+            self.send({"kind": "examine"})
+            answer, _ = self.receive(START_S)
+        except BenchError as error:
+            return str(error)
+        return _why_unwell(answer, "well")
+
     def send(self, order: dict[str, Any], payload: bytes = b"") -> None:
         """Sends one order. A bench that is gone shows when its answer is read."""
         with contextlib.suppress(BrokenPipeError):
@@ -112,6 +122,17 @@ class Spare:
         bench, self._bench = self._bench or Bench(), None
         return bench
 
+    def examine(self) -> str | None:
+        """Why the card is not fit for the next submission, or None; a bench that says so is replaced and asked once more."""
+        why = None
+        for _ in range(2):
+            self.renew()
+            why = self._bench.examine() if self._bench is not None else None
+            if why is None:
+                return None
+            self.close()
+        return why
+
     def renew(self) -> None:
         """Starts the next one, if none is waiting."""
         if self._bench is None:
@@ -123,19 +144,38 @@ class Spare:
             self._bench = None
 
 
+def _why_unwell(answer: dict[str, Any], wanted: str) -> str | None:
+    if answer["kind"] != wanted:
+        return str(answer.get("what") or answer.get("name") or answer["kind"])
+    others = answer["strangers"]
+    return f"other programs compute on it: {', '.join(map(str, others[:5]))}" if others else None
+
+
 @cache
 def probe() -> dict[str, Any] | str:
     """The first GPU's facts, or why there is none to use. Asked once a process."""
+    answer = _ask()
+    return answer if answer["kind"] == "ready" else str(answer.get("what", answer["kind"]))
+
+
+def look() -> str | None:
+    """Why the first GPU is not well, or None, asked of a process that starts for it and ends."""
+    return _why_unwell(_ask(), "ready")
+
+
+def _ask() -> dict[str, Any]:
+    """What `python -m worker.bench --probe` says; where it says nothing, an answer of the kind `broken`."""
     command = [sys.executable, "-m", "worker.bench", "--probe"]
     try:
         done = subprocess.run(
             command, cwd=ROOT, env=environment(settings()), capture_output=True, timeout=START_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"the bench does not start: {str(error)[:200]}"
+        return {"kind": "broken", "what": f"the bench does not start: {str(error)[:200]}"}
     if not done.stdout:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
-        return f"the bench does not start: {lines[-1][:300] if lines else 'it said nothing'}"
+        said = lines[-1][:300] if lines else "it said nothing"
+        return {"kind": "broken", "what": f"the bench does not start: {said}"}
     length = frames.PREFIX.unpack(done.stdout[: frames.PREFIX.size])[1]
     answer: dict[str, Any] = json.loads(done.stdout[frames.PREFIX.size : frames.PREFIX.size + length])
-    return answer if answer["kind"] == "ready" else str(answer.get("what", answer["kind"]))
+    return answer

@@ -2,7 +2,7 @@
 
 It is a process of its own so that a pool child that hangs or dies takes neither the sweeper nor the heartbeat with it, and
 so that Celery is not PID 1 in a container. A Celery worker that has gone deaf (alive, connected, and taking nothing while
-submissions wait) is restarted: a live process is not yet a working one.
+submissions wait) is restarted: a live process is not yet a working one. While the card is not well, no Celery runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from kernelgate.models import Submission, now
 from kernelgate.protocol import GRADE_TASK
 from kernelgate.settings import environment, settings
 from kernelgate.verdicts import State
+from worker import measuring
 from worker.app import app
+from worker.health import recovered, why_unwell
 from worker.host import forget_worker, queues, report_worker, worker_name
 from worker.identity import host_name
 from worker.orphans import die_with_parent
@@ -36,6 +38,8 @@ from worker.verify import unverified
 log = logging.getLogger(__name__)
 STOP_S = 15.0
 DEAF_S = 60.0
+UNWELL_S = 30.0
+"""Between two looks at a card that was found unwell."""
 
 
 class Worker:
@@ -49,13 +53,14 @@ class Worker:
         self._verifying: subprocess.Popen[bytes] | None = None
         self._due: dict[str, float] = {}
         self._first_look = True
+        self._look_again = 0.0
 
     def run(self) -> int:
         """Works until SIGTERM or SIGINT; the exit status is 0 then, and Celery's when it ended by itself."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._asked)
-        self._child = _celery()
         chores: tuple[tuple[str, float, Callable[[], object]], ...] = (
+            ("card", 1.0, self._mind_card),
             ("heartbeat", settings().heartbeat_s, self._report),
             ("sweep", settings().sweep_s, self._sweep),
             ("stages", settings().sweep_s, self._verify_new),
@@ -63,7 +68,7 @@ class Worker:
         )
         try:
             while not self._stop.wait(0.1):
-                if self._child.poll() is not None:
+                if self._child is not None and self._child.poll() is not None:
                     return self._child.returncode or 1
                 for name, every, chore in chores:
                     self._when_due(name, every, chore)
@@ -83,9 +88,25 @@ class Worker:
             except SQLAlchemyError as error:
                 log.warning("%s: %s", name, type(error).__name__)
 
+    def _mind_card(self) -> None:
+        """Takes work while the card is well; stops, and says so at once, when the grading process found it unwell."""
+        why = why_unwell()
+        if why is not None and self._child is not None:
+            _stop(self._child)
+            self._child = None
+            self._report()
+        elif why is not None and time.monotonic() >= self._look_again:
+            recovered(measuring.look)
+            self._look_again = time.monotonic() + UNWELL_S
+        elif why is None and self._child is None:
+            self._child = _celery()
+            self._report()
+
     def _report(self) -> None:
+        why = why_unwell()
+        health = {"pid": os.getpid(), "verifying": bool(self._verifying)}
         report_worker(
-            self.name, self.started, healthy=True, health={"pid": os.getpid(), "verifying": bool(self._verifying)}
+            self.name, self.started, healthy=why is None, health=health if why is None else {"card": why, **health}
         )
 
     def _sweep(self) -> None:
@@ -101,6 +122,8 @@ class Worker:
         if self._verifying is not None and self._verifying.poll() is None:
             return
         self._verifying = None
+        if self._child is None:
+            return
         folders = unverified(failed_too=self._first_look)
         self._first_look = False
         if folders:

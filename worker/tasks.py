@@ -11,6 +11,7 @@ from sqlalchemy.exc import OperationalError
 from kernelgate.protocol import Result
 from kernelgate.settings import settings
 from kernelgate.stages import load_stage
+from worker import gpu
 from worker.claim import Lease, LeaseLostError, cancel, claim, finish, give_back
 from worker.failures import Cancelled
 from worker.grade import grade, new_seed
@@ -25,6 +26,8 @@ RETRY_S = 0.5
 
 def run(submission_id: str, sandbox: Sandbox) -> None:
     """Grades one submission if it is still to be graded. Never raises for a fault of ours: the submission is queued again."""
+    if not gpu.fit():
+        return  # it stays queued, and is rung for again
     lease = claim(submission_id, owner_name())
     if lease is None:
         return

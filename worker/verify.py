@@ -15,7 +15,7 @@ from kernelgate.db import transaction
 from kernelgate.models import StageVersion
 from kernelgate.protocol import Result
 from kernelgate.settings import settings
-from kernelgate.stages import Backend, Case, Example, Stage, StageError, load_stage, load_stages
+from kernelgate.stages import Backend, Example, Stage, StageError, load_stage, load_stages
 from kernelgate.verdicts import Verdict
 from worker.backends import gradable
 from worker.crew import Crew
@@ -77,19 +77,20 @@ def _checks(stage: Stage, crew: Crew) -> Iterator[Check]:
 
 def _mistakes(stage: Stage, crew: Crew) -> Iterator[Check]:
     """Every named mistake must show in some case; one that shows as a contract violation is proven by its example."""
-    best: dict[str, tuple[str, float]] = {}
-    for found in crew.map(stage, _separations, stage.spec.cases):
-        for name, (case, shown) in found.items():
-            if shown >= best.get(name, ("", 0.0))[1]:
-                best[name] = (case, shown)
-    for name, (case, shown) in best.items():
+    names = [mistake.name for mistake in stage.spec.mistakes]
+    shares = [share for number in range(crew.jobs) if (share := names[number :: crew.jobs])]
+    found: dict[str, tuple[str, float]] = {}
+    for part in crew.map(stage, _separations, shares):
+        found |= part
+    for name in names:
+        case, shown = found[name]
         if stage.mistake(name).violation is None:
             detail = f"{shown:.3g} tolerances in case {case or '(none)'}; at least {SEPARATION:g} are needed"
             yield Check(f"mistake {name}", shown >= SEPARATION, detail)
 
 
-def _separations(stage: Stage, _: Sandbox, case: Case) -> dict[str, tuple[str, float]]:
-    return separations(Grader(stage), new_seed(), [case])
+def _separations(stage: Stage, _: Sandbox, mistakes: list[str]) -> dict[str, tuple[str, float]]:
+    return separations(Grader(stage), new_seed(), stage.spec.cases, mistakes)
 
 
 def _calibrations(stage: Stage) -> Iterator[Check]:

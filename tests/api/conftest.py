@@ -271,9 +271,14 @@ class Graded:
 
 
 def add_worker(
-    name: str = "w1", *, queues: tuple[str, ...] = ("cpu",), gpu: str | None = None, age_s: float = 0
+    name: str = "w1",
+    *,
+    queues: tuple[str, ...] = ("cpu",),
+    gpu: str | None = None,
+    age_s: float = 0,
+    unwell: str | None = None,
 ) -> None:
-    """A worker's row; `age_s` is how long ago it last reported."""
+    """A worker's row; `age_s` is how long ago it last reported, `unwell` why it takes no work."""
     seen = now() - timedelta(seconds=age_s)
     backends = ["gpu"] if gpu else ["torch"]
     with transaction() as session:
@@ -283,7 +288,8 @@ def add_worker(
                 queues=list(queues),
                 backends=backends,
                 gpu_model=gpu,
-                health={},
+                healthy=unwell is None,
+                health={"card": unwell} if unwell else {},
                 started_at=seen,
                 heartbeat_at=seen,
             )

@@ -47,6 +47,16 @@ def test_not_ready_when_a_queue_is_served_by_nobody(api: Api) -> None:
     assert "wait in the queue cpu" in not_ready(api)
 
 
+def test_a_worker_with_an_unwell_card_is_named(api: Api) -> None:
+    add_worker("w1", queues=("cpu", "gpu-x"), gpu="X", unwell="a test kernel computed wrongly\x1b")
+    assert "the worker w1 takes no work: a test kernel computed wrongly" in not_ready(api)
+    add_worker("w2", queues=("cpu", "gpu-x"), gpu="X")
+    body = api.client.get("/readyz").json()
+    assert (body["ready"], body["problems"]) == (True, [])
+    assert body["unwell_workers"] == {"w1": "a test kernel computed wrongly\N{REPLACEMENT CHARACTER}"}
+    assert body["live_workers"] == {"cpu": 1, "gpu-x": 1}
+
+
 def test_not_ready_without_an_open_stage(api: Api) -> None:
     add_worker()
     with transaction() as session:

@@ -1,8 +1,8 @@
 """`python -m worker.bench`: serves one submission over frames on its standard input and output, then ends.
 
-Orders: `module` (a cubin), `case` (a tape and its inputs), `measure`. Answers: `ready`, `loaded`, `result`, `progress`,
-`measured`, or an ending: `fault`, `time_limit`, `refused`, `wrong_when_timed`, `broken` (ours). What device code prints goes to
-a file, never to the channel. With `--probe` it only says what the card is.
+Orders: `examine`, `module` (a cubin), `case` (a tape and its inputs), `measure`. Answers: `ready`, `well`, `loaded`, `result`,
+`progress`, `measured`, or an ending: `fault`, `time_limit`, `refused`, `wrong_when_timed`, `broken` (ours). What device code
+prints goes to a file, never to the channel. With `--probe` it only says what the card is.
 """
 
 from __future__ import annotations
@@ -43,6 +43,13 @@ class Bench:
         self.modules: dict[str, Module] = {}
         self.stream = check(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
         self.events = Events(self.stream)
+
+    def examine(self, order: dict[str, Any], payload: bytes) -> None:
+        """Looks at the card again: this process may have waited long for its submission."""
+        del order, payload
+        with turns.beside():
+            self.card.examine()
+        self.send({"kind": "well", "strangers": self.card.strangers()})
 
     def module(self, order: dict[str, Any], payload: bytes) -> None:
         self.modules[order["which"]] = Module(payload)
@@ -166,7 +173,8 @@ def serve(channel: BinaryIO, send: Callable[..., None]) -> None:
         send({"kind": "ready", **card.facts()})
         while True:
             order, payload = frames.receive(read, max_payload=MAX_PAYLOAD)
-            {"module": bench.module, "case": bench.case, "measure": bench.measure}[order["kind"]](order, payload)
+            kinds = {"examine": bench.examine, "module": bench.module, "case": bench.case, "measure": bench.measure}
+            kinds[order["kind"]](order, payload)
     except EOFError:
         return
     except TimedOutError:
@@ -174,12 +182,12 @@ def serve(channel: BinaryIO, send: Callable[..., None]) -> None:
     except CudaError as error:
         send({"kind": "fault", "name": error.name, "what": str(error)[:500]})
     except (UnplayableError, AddressTakenError, WrongWhenTimedError) as error:
-        kinds = {
+        endings = {
             UnplayableError: "refused",
             AddressTakenError: "address_taken",
             WrongWhenTimedError: "wrong_when_timed",
         }
-        send({"kind": kinds[type(error)], "what": str(error)[:1000]})
+        send({"kind": endings[type(error)], "what": str(error)[:1000]})
     except Exception as error:
         send({"kind": "broken", "what": f"{type(error).__name__}: {str(error)[:1000]}"})
 

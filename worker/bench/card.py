@@ -10,10 +10,34 @@ from cuda.bindings import driver as cu
 
 from worker.bench.clocks import Clocks
 from worker.bench.driver import check
+from worker.bench.strangers import strangers
 
 LANES = 128
 """fp32 multiply-adds a multiprocessor starts in a clock, on every architecture from 8.6 on (8.0: 64)."""
 LEAST_FREE = 1 << 30
+
+
+TEST_WORDS = 1 << 14
+TEST_KERNEL = b"""
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry squares(.param .u64 out) {
+    .reg .b32 %r<5>;
+    .reg .b64 %d<4>;
+    ld.param.u64 %d1, [out];
+    cvta.to.global.u64 %d1, %d1;
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %tid.x;
+    mad.lo.u32 %r3, %r1, 256, %r2;
+    mul.lo.u32 %r4, %r3, %r3;
+    mul.wide.u32 %d2, %r3, 4;
+    add.u64 %d3, %d1, %d2;
+    st.global.u32 [%d3], %r4;
+    ret;
+}
+\0"""
+"""out[i] = i * i, in PTX, which the driver compiles for whatever card this is."""
 
 
 class UnfitCardError(RuntimeError):
@@ -35,20 +59,28 @@ class Card:
             if which.name != "CU_DEVICE_ATTRIBUTE_MAX"
             and (answer := cu.cuDeviceGetAttribute(which, self.device))[0] == cu.CUresult.CUDA_SUCCESS
         }
-        self._examine()
+        self._kernel = check(cu.cuModuleGetFunction(check(cu.cuModuleLoadData(TEST_KERNEL), "test kernel"), b"squares"))
+        self.examine()
 
-    def _examine(self) -> None:
-        """A fill that reads back, and memory to work in. Raises UnfitCardError."""
+    def examine(self) -> None:
+        """A kernel that computes what it should, and memory to work in. Raises UnfitCardError."""
         self.free, self.memory = (int(size) for size in check(cu.cuMemGetInfo()))
         if self.free < LEAST_FREE:
             raise UnfitCardError(f"{self.free >> 20} MiB of device memory are free; {LEAST_FREE >> 20} are needed")
-        words = np.zeros(1 << 16, np.uint32)
+        words = np.zeros(TEST_WORDS, np.uint32)
         at = check(cu.cuMemAlloc(words.nbytes))
-        check(cu.cuMemsetD32(at, 0x12345678, words.size))
-        check(cu.cuMemcpyDtoH(words.ctypes.data, at, words.nbytes))
+        pointer = np.array([int(at)], np.uint64)
+        arguments = np.array([pointer.ctypes.data], np.uint64)
+        check(cu.cuMemsetD32(at, 0xFFFFFFFF, words.size))
+        check(
+            cu.cuLaunchKernel(self._kernel, words.size // 256, 1, 1, 256, 1, 1, 0, 0, arguments.ctypes.data, 0),
+            "test kernel",
+        )
+        check(cu.cuMemcpyDtoH(words.ctypes.data, at, words.nbytes), "test kernel")
         check(cu.cuMemFree(at))
-        if (words != 0x12345678).any():
-            raise UnfitCardError("a fill did not read back")
+        wrong = int((words != np.arange(TEST_WORDS, dtype=np.uint32) ** 2).sum())
+        if wrong:
+            raise UnfitCardError(f"a test kernel computed {wrong} of {TEST_WORDS} values wrongly")
 
     def _attribute(self, name: str) -> int:
         return self.attributes.get(int(getattr(cu.CUdevice_attribute, name)), 0)
@@ -64,6 +96,9 @@ class Card:
         """Whether device code could read this process's memory (HMM)."""
         return bool(self._attribute("CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS"))
 
+    def strangers(self) -> list[str]:
+        return strangers(Clocks(self.ordinal))
+
     def facts(self) -> dict[str, Any]:
         """For the `ready` answer."""
         return {
@@ -77,4 +112,5 @@ class Card:
             ],
             "host_readable": self.host_readable,
             "process": os.getpid(),
+            "strangers": self.strangers(),
         }

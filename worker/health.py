@@ -1,0 +1,54 @@
+"""Whether this host's card may be given work: asked before each submission, and remembered for the whole host.
+
+A worker is two processes. The one that grades asks the card before it claims a submission; when it is not well, it writes why
+into a file and leaves the submission queued. The one that keeps the worker reads the file, stops taking work, says so, and
+asks again until the card is well.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from kernelgate.settings import settings
+from kernelgate.text import line
+
+log = logging.getLogger(__name__)
+
+Look = Callable[[], str | None]
+"""Asks the card: why it is not well, or None."""
+
+
+def why_unwell() -> str | None:
+    """Why this host's card takes no work, as it was found last, or None."""
+    try:
+        return _file().read_text().strip() or "not known"
+    except FileNotFoundError:
+        return None
+
+
+def fit(look: Look) -> bool:
+    """Whether the card is well now. What is found is remembered; a card once found unwell is not asked here again."""
+    if why_unwell() is not None:
+        return False
+    return _note(look())
+
+
+def recovered(look: Look) -> bool:
+    """Asks a card that was found unwell again, and forgets the finding when it is well."""
+    return _note(look())
+
+
+def _note(why: str | None) -> bool:
+    if why is None:
+        _file().unlink(missing_ok=True)
+        return True
+    log.error("the card is not well and takes no work: %s", why)
+    _file().parent.mkdir(parents=True, exist_ok=True)
+    _file().write_text(line(why, 500) + "\n")
+    return False
+
+
+def _file() -> Path:
+    return settings().data_dir / "card-unwell"
