@@ -47,7 +47,7 @@ def compile_cuda(job: Job, target: str) -> Compiled:
     with job.phases.during(Phase.COMPILE):
         stem = job.stage.spec.file.removesuffix(".cu")
         finished = job.sandbox.run(
-            at_once(_command(stem, target)),
+            at_once(nvcc_command(stem, target)),
             limits=Limits(
                 wall_s=COMPILE_S,
                 cpu_s=2 * COMPILE_S,
@@ -68,7 +68,8 @@ def compile_cuda(job: Job, target: str) -> Compiled:
         return _compiled(job, finished, stem)
 
 
-def _command(stem: str, target: str) -> tuple[str, ...]:
+def nvcc_command(stem: str, target: str) -> tuple[str, ...]:
+    """What compiles `stem`.cu in its folder for an architecture, e.g. "90a": to `stem`.so and `stem`.cubin."""
     return (
         str(cuda_root() / "bin" / "nvcc"),
         "-std=c++17",

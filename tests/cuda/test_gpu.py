@@ -1,0 +1,88 @@
+"""What only a GPU can show: graded on this host's card, where it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kernelgate.protocol import Result
+from kernelgate.stages import Backend, Stage
+from kernelgate.verdicts import Verdict
+from worker import measuring
+from worker.crew import Crew
+from worker.gpu import fit, missing_gpu, model, spare
+from worker.grade import grade, new_seed
+from worker.remeasure import calibrate, told
+from worker.sandbox import Sandbox
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+Grade = Callable[[str], Result]
+
+
+@pytest.fixture(autouse=True)
+def card(own_settings: None) -> str:
+    """The card's name. Skips, with what is missing, where there is none to grade on."""
+    del own_settings
+    why = missing_gpu()
+    if why is not None:
+        pytest.skip(why)
+    return str(model())
+
+
+@pytest.fixture
+def graded(stage: Stage, sandbox: Sandbox) -> Grade:
+    def run(name: str) -> Result:
+        return grade(stage, (stage.folder / name).read_bytes(), sandbox=sandbox, seed=new_seed())
+
+    return run
+
+
+def test_the_card_is_well(card: str) -> None:
+    assert card
+    assert measuring.look() is None
+    assert fit()
+
+
+def test_the_solution_is_right_and_measured(graded: Grade) -> None:
+    result = graded("solution/attention.cu")
+    assert result.backend is Backend.GPU
+    assert result.verdict in (Verdict.ACCEPTED, Verdict.GATE_MISSED), result.message
+    assert result.timing is not None
+    assert len(result.timing.user_samples_ms) == len(result.timing.baseline_samples_ms) >= 2
+    assert result.timing.speedup_low <= result.timing.speedup <= result.timing.speedup_high
+    assert isinstance(result.timing.facts["gflop_per_s"], float)
+    assert all(each.occupancy is not None and 0 < each.occupancy <= 1 for each in result.resources)
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "reason"),
+    [
+        ("runtime_error/writes_past_the_end.cu", Verdict.RUNTIME_ERROR, "illegal_address"),
+        ("runtime_error/writes_before_the_start.cu", Verdict.RUNTIME_ERROR, "out_of_bounds"),
+        ("runtime_error/misaligned_vector.cu", Verdict.RUNTIME_ERROR, "misaligned_address"),
+        ("contract_violation/input_scribbled.cu", Verdict.CONTRACT_VIOLATION, "inputs_changed"),
+        ("time_limit/endless_kernel.cu", Verdict.TIME_LIMIT, "time_limit"),
+        ("wrong_answer/cached_by_pointer.cu", Verdict.WRONG_ANSWER, "wrong_when_timed"),
+        ("wrong_answer/racing_sum.cu", Verdict.WRONG_ANSWER, "not_repeatable"),
+    ],
+)
+def test_what_a_submission_does_to_the_card_is_told_and_costs_only_itself(
+    graded: Grade, name: str, verdict: Verdict, reason: str
+) -> None:
+    result = graded(f"submissions/{name}")
+    assert (result.verdict, result.reason) == (verdict, reason), result.message
+    assert spare.examine() is None, "the next submission finds the card well"
+
+
+def test_a_calibration_has_a_row_for_every_file(stage: Stage, sandbox: Sandbox, card: str) -> None:
+    seen = []
+    with Crew(sandbox) as crew:
+        found = calibrate(stage, crew, 1, watch=seen.append)
+    assert found.gpu == card
+    assert found.stage_hash == stage.hash
+    assert {row.name for row in found.rows} == {"starter", "solution", "plain_rows", "register_tiles"}
+    solution = [each for each in seen if each.result.verdict is found.row("solution").verdict][:1]
+    lines = told(stage, solution)
+    for label in ("ATTN BASELINE MS", "ATTN USER MS", "SPEEDUP", "GFLOP/S", "KERNEL", "occupancy"):
+        assert label in lines
