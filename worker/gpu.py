@@ -22,7 +22,8 @@ from kernelgate.verdicts import Phase, Verdict
 from worker import health, turns
 from worker.arrays import RawTensor
 from worker.baseline import compiled_baseline
-from worker.compile import architecture, compile_cuda, with_occupancy
+from worker.compile import Compiled, architecture, compile_cuda, with_occupancy
+from worker.diagnosis import explained
 from worker.failures import Failure
 from worker.graders import Arrays
 from worker.job import CaseRun, Job
@@ -100,6 +101,7 @@ class _Grading:
         self.seam = parameters(job.stage.spec.seam.signature)
         self.made: dict[str, Arrays] = {}
         self.occupancy: dict[str, float] = {}
+        self.orders: list[tuple[dict[str, Any], bytes]] = []
         job.machine = {
             "gpu": str(facts["name"]),
             "driver": f"CUDA {facts['driver'] // 1000}.{facts['driver'] % 1000 // 10}",
@@ -117,16 +119,23 @@ class _Grading:
         bouts = {case.name: Take(_renamed(case), Edge.END, self._place(case, Edge.END)) for case in measured}
         tapes = record(job, compiled, self._device(), [*takes, *bouts.values()])
         self.bench.facts()
-        with turns.beside():
-            with job.phases.during(Phase.LOAD):
-                self._module("user", compiled.device)
-            with job.phases.during(Phase.CASES):
-                for case in cases:
-                    yield self._case(case, [take for take in takes if take.case.name == case.name], tapes)
+        try:
+            yield from self._judged(compiled, takes, tapes)
+        except Failure as failure:
+            raise explained(failure, compiled.device, self.orders, job.cancelled) from None
         job.resources = with_occupancy(job.resources, compiled.cubin, self.occupancy)
         for case in measured:
             if job.right:
                 self._measure(case, bouts[case.name], tapes[bouts[case.name].label], target)
+
+    def _judged(self, compiled: Compiled, takes: list[Take], tapes: dict[str, Tape]) -> Iterator[CaseRun]:
+        """Loads the device code and runs every case, beside others on the card but never beside a measurement."""
+        with turns.beside():
+            with self.job.phases.during(Phase.LOAD):
+                self._module("user", compiled.device)
+            with self.job.phases.during(Phase.CASES):
+                for case in self.job.stage.spec.cases:
+                    yield self._case(case, [take for take in takes if take.case.name == case.name], tapes)
 
     def _prepare(self) -> None:
         """Makes all inputs and starts computing the references, the longest first, while the compiler runs."""
@@ -163,6 +172,7 @@ class _Grading:
 
     def _case(self, case: Case, takes: list[Take], tapes: dict[str, Tape]) -> CaseRun:
         inputs = self._inputs(case)
+        self.orders = []
         runs = [self._replay(take, tapes[take.label], inputs) for take in takes]
         (first, ms), (second, _) = runs
         self._check_repeats(case, first, second)
@@ -178,7 +188,8 @@ class _Grading:
             "tape": len(tape.raw),
             "within_s": self.limits.case_s,
         }
-        self.bench.send(order, tape.raw + given)
+        self.orders.append((order, tape.raw + given))
+        self.bench.send(*self.orders[-1])
         answer, payload = self._answer("result", self.limits.case_s + GRACE_S, take.case)
         self._check_memory(take.case, answer)
         self.occupancy.update(answer["occupancy"])

@@ -6,11 +6,12 @@ import contextlib
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, cast
@@ -29,12 +30,15 @@ class BenchError(RuntimeError):
 
 
 class Bench:
-    """One bench process. It serves one submission; `close` ends it, whatever it is doing."""
+    """One bench process. It serves one submission; `close` ends it, whatever it is doing.
 
-    def __init__(self) -> None:
+    under: a program and its options that run the bench inside them, such as compute-sanitizer.
+    """
+
+    def __init__(self, under: Sequence[str] = ()) -> None:
         self._printed = tempfile.NamedTemporaryFile(prefix="printed-")  # noqa: SIM115 - closed in close()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "worker.bench", self._printed.name],
+            [*under, sys.executable, "-m", "worker.bench", self._printed.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -100,9 +104,16 @@ class Bench:
         with Path(self._printed.name).open("rb") as file:
             return printable(file.read(PRINTED * 4).decode(errors="replace"), limit=PRINTED)
 
+    def leave(self, within_s: float) -> None:
+        """Lets the process end by itself, as far as it does."""
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            self._in.close()
+            self._process.wait(within_s)
+
     def close(self) -> None:
         """Ends the process: a kernel that never ends, ends with its context."""
-        self._process.kill()
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._selector.close()
         for pipe in (self._in, self._out):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +12,7 @@ from kernelgate.stages import Backend, Stage
 from kernelgate.verdicts import Verdict
 from worker import measuring
 from worker.crew import Crew
+from worker.diagnosis import sanitizer
 from worker.gpu import fit, missing_gpu, model, spare
 from worker.grade import grade, new_seed
 from worker.remeasure import calibrate, told
@@ -73,6 +75,16 @@ def test_what_a_submission_does_to_the_card_is_told_and_costs_only_itself(
     result = graded(f"submissions/{name}")
     assert (result.verdict, result.reason) == (verdict, reason), result.message
     assert spare.examine() is None, "the next submission finds the card well"
+
+
+def test_a_fault_is_told_with_its_line(graded: Grade, stage: Stage) -> None:
+    if sanitizer() is None:
+        pytest.skip("compute-sanitizer is neither on PATH nor in the CUDA toolkit")
+    name = "submissions/runtime_error/writes_past_the_end.cu"
+    message = graded(name).message
+    place = re.search(r"compute-sanitizer: Invalid __global__ write of size 4 bytes in attention\.cu:(\d+)", message)
+    assert place is not None, message
+    assert "out[" in (stage.folder / name).read_text().splitlines()[int(place[1]) - 1]
 
 
 def test_a_calibration_has_a_row_for_every_file(stage: Stage, sandbox: Sandbox, card: str) -> None:

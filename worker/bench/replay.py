@@ -136,7 +136,9 @@ class Replay:
     def _note_occupancy(self, work: Launch, function: Any) -> None:
         """Resident warps as a share of what a multiprocessor holds, as the driver counts; the least of a kernel's launches."""
         threads = work.block[0] * work.block[1] * work.block[2]
-        blocks = check(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, threads, work.shared), "occupancy")
+        status, blocks = cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, threads, work.shared)
+        if status != cu.CUresult.CUDA_SUCCESS:
+            return  # the launch itself will be refused, and say why
         share = int(blocks) * -(-threads // 32) * 32 / self.most_threads
         self.occupancy[work.kernel] = min(share, self.occupancy.get(work.kernel, share))
 
