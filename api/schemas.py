@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from kernelgate.calibration import Calibration
 from kernelgate.models import Role, Scope
 from kernelgate.protocol import Result
 from kernelgate.stages import Backend, Case, DoneWhen, Gate, Limits, Ranking, Seam, Tensor, Tolerance, Visibility
@@ -127,6 +128,9 @@ class StageView(StageSummary):
     mistakes: list[MistakeView]
     done_when: list[DoneWhen] = Field(description="Without the answers.")
     files: list[str] = Field(description="Downloads: addresses under /stages/{name}/files/.")
+    calibrations: list[Calibration] = Field(
+        default_factory=list, description="What the stage's own files measure, a table for each GPU model."
+    )
 
 
 class LeaderboardRow(BaseModel):

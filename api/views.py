@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from api.catalog import Standing
 from api.schemas import Links, StageSummary, StageView, SubmissionSummary, SubmissionView
 from api.submissions import newest_result, queue_position
+from kernelgate.calibration import readable
 from kernelgate.evidence import evidence
 from kernelgate.models import Submission
 from kernelgate.protocol import Result
@@ -111,6 +112,7 @@ def stage_view(stage: Stage, standing: Standing) -> StageView:
             "mistakes": [{"name": each.name, "title": each.title, "hint": each.hint} for each in spec.mistakes],
             "done_when": [{"text": each.text} for each in spec.done_when],
             "files": downloads(stage),
+            "calibrations": readable(stage),
         }
     )
 

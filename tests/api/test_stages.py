@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from api.schemas import StageView
@@ -29,6 +31,22 @@ def test_a_stage_tells_its_contract_and_not_its_answers(api: Api) -> None:
     assert body["limits"]["source_kb"] == 4
     assert body["files"] == ["provided/shapes.py", "starter/double.py"]
     assert "42" not in answer.text
+
+
+def test_a_stage_tells_what_its_own_files_measure(api: Api) -> None:
+    assert api.client.get("/stages/double").json()["calibrations"] == []
+    row = {"name": "solution", "role": "solution", "verdict": "accepted", "gradings": 3, "baseline_ms": 2.0}
+    row |= {"user_ms": 1.0, "speedup": 2.0, "speedup_low": 1.9, "speedup_high": 2.1}
+    table = {"gpu": "NVIDIA L4", "driver": "CUDA 13.0", "measured_on": "2026-01-02", "stage_hash": "0" * 16}
+    folder = api.graders / "double" / "calibration"
+    folder.mkdir()
+    (folder / "nvidia_l4.json").write_text(json.dumps({**table, "rows": [row]}))
+    (folder / "nvidia_t4.json").write_text("{}")
+    api.app.state.catalog.reload()
+    body = api.client.get("/stages/double").json()
+    assert [found["gpu"] for found in body["calibrations"]] == ["NVIDIA L4"]
+    assert body["calibrations"][0]["rows"][0]["speedup"] == 2.0
+    assert body["open"], "a calibration makes no new version of a stage"
 
 
 def test_the_lesson_is_markdown(api: Api) -> None:

@@ -23,6 +23,7 @@ from kernelgate.protocol import (
     Timing,
     WrongTensor,
 )
+from kernelgate.settings import ROOT
 from kernelgate.stages import Backend, Stage, load_stage
 from kernelgate.verdicts import Phase, State, Verdict
 
@@ -192,7 +193,10 @@ def write_stages(graders: Path) -> dict[str, Stage]:
     values = write_stage(graders, "online_softmax", VALUES_TOML, "online_softmax.py", VALUES_LESSON, STARTER)
     cuda = "// attention.cu\n__global__ void attend(const float* q) {}\n"
     gated = write_stage(graders, "online_attention", GATED_TOML, "attention.cu", "A lesson in $x^2$.\n", cuda)
-    return {stage.name: stage for stage in (values, gated)}
+    shipped = Path("graders/online_attention/calibration/nvidia_h200.json")
+    (gated.folder / "calibration").mkdir()
+    (gated.folder / "calibration" / shipped.name).write_bytes((ROOT / shipped).read_bytes())
+    return {stage.name: stage for stage in (values, load_stage(gated.folder))}
 
 
 def verify(database: Session, stages: dict[str, Stage]) -> None:

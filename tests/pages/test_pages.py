@@ -24,6 +24,14 @@ def test_everyone_reads_the_open_pages(site: Site) -> None:
         assert "Sign in" in check(site.visitor().get(path)), path
 
 
+def test_a_stage_that_is_measured_shows_what_its_own_files_reach(site: Site) -> None:
+    text = check(site.visitor().get("/stages/online_attention"))
+    assert "own files reach on the NVIDIA H200; passing takes 1.80×" in text
+    for name in ("starter", "plain_rows", "solution", "register_tiles"):
+        assert f"<code>{name}</code>" in text
+    assert "own files reach" not in check(site.visitor().get("/stages/online_softmax"))
+
+
 def test_own_pages_ask_strangers_to_sign_in(site: Site) -> None:
     _, ada = site.sign_in("ada")
     for path in OWN:
