@@ -9,7 +9,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --qui
 
 # An install or a build is up to date while the files it was made from have the same content: a stamp is named after it.
 hash = $(shell cat $(1) 2>/dev/null | sha256sum | cut -c1-16)
-LOCKS := requirements/build.txt requirements/service.txt requirements/grade.txt
+# Where an NVIDIA driver is, what measures on its card is installed too.
+GPU := $(wildcard /dev/nvidiactl /dev/dxg)
+LOCKS := requirements/build.txt requirements/service.txt requirements/grade.txt $(if $(GPU),requirements/gpu.txt)
 SERVICE := $(STAMPS)/service-$(call hash,$(LOCKS) pyproject.toml)
 DEV := $(STAMPS)/dev-$(call hash,$(LOCKS) pyproject.toml requirements/dev.txt)
 WEB := $(STAMPS)/web-$(call hash,$(sort $(shell find web -type f -not -path '*/node_modules/*' -not -path '*/static/build/*' -not -path '*/templates/*' 2>/dev/null)))
@@ -56,6 +58,7 @@ $(SERVICE): | $(BIN)/python
 	@echo 'installing the locked packages into $(VENV) (a minute or two the first time)'
 	@$(PIP) --require-hashes -r requirements/build.txt -r requirements/service.txt
 	@$(PIP) -r requirements/grade.txt
+	$(if $(GPU),@$(PIP) --require-hashes -r requirements/gpu.txt)
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@mkdir -p $(STAMPS) && rm -f $(STAMPS)/service-* && touch $@
 
@@ -93,6 +96,7 @@ lock: $(DEV)
 	cd requirements && CUSTOM_COMPILE_COMMAND='make lock' $(COMPILE) --constraint=build.txt \
 	  --extra=embedded --extra=build --output-file=service.txt ../pyproject.toml
 	cd requirements && CUSTOM_COMPILE_COMMAND='make lock' $(COMPILE) --output-file=dev.txt dev.in
+	cd requirements && CUSTOM_COMPILE_COMMAND='make lock' $(COMPILE) --output-file=gpu.txt gpu.in
 
 clean:
 	rm -rf $(VENV) web/node_modules web/static/build build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import packages_distributions
 
 import pytest
@@ -72,9 +73,15 @@ def test_locks_agree_with_each_other() -> None:
     assert {name: found for name, found in versions.items() if len(found) > 1} == {}
 
 
-@pytest.mark.parametrize("name", ["build.txt", "service.txt", "dev.txt"])
+@pytest.mark.parametrize("name", ["build.txt", "service.txt", "dev.txt", "gpu.txt"])
 def test_every_locked_package_has_hashes(name: str) -> None:
     text = (ROOT / "requirements" / name).read_text()
     for block in re.split(r"\n(?=[A-Za-z0-9])", text):
         if "==" in block.splitlines()[0]:
             assert "--hash=sha256:" in block, block.splitlines()[0]
+
+
+def test_what_measures_is_locked_within_the_bound_that_the_package_states() -> None:
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["gpu"]
+    assert (ROOT / "requirements" / "gpu.in").read_text().splitlines()[-1] in stated
+    assert "cuda-bindings" in locked("gpu.txt")
