@@ -6,6 +6,7 @@ What they run is a plain function of a stage, a sandbox and one item; results co
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -31,6 +32,10 @@ class Crew:
     def __init__(self, sandbox: Sandbox, jobs: int = 1) -> None:
         self.sandbox = sandbox
         self.jobs = jobs
+        if jobs > 1:
+            # Read when a process loads numpy, so by the crew's alone. With a thread a core in every one they spin in each
+            # other's way, and a float64 reference takes several times as long.
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // jobs)))
         self._pool = (
             ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_prepare)
             if jobs > 1

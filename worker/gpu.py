@@ -38,6 +38,8 @@ GRACE_S = 20.0
 """What the bench may take beyond a kernel's own time: mapping, copies, instantiation."""
 MEASURE_S = 6.0
 DEVICE_NODES = ("/dev/nvidiactl", "/dev/dxg")
+Played = tuple[Case, Arrays, float]
+"""A case that ran: what it wrote, by the seam's names, and its milliseconds."""
 spare = Spare()
 atexit.register(spare.close)
 _AHEAD = ThreadPoolExecutor(max_workers=1, thread_name_prefix="inputs")
@@ -119,23 +121,32 @@ class _Grading:
         bouts = {case.name: Take(_renamed(case), Edge.END, self._place(case, Edge.END)) for case in measured}
         tapes = record(job, compiled, self._device(), [*takes, *bouts.values()])
         self.bench.facts()
-        try:
-            yield from self._judged(compiled, takes, tapes)
-        except Failure as failure:
-            raise explained(failure, compiled.device, self.orders, job.cancelled) from None
+        played, failure = self._play(compiled, takes, tapes)
+        for case, outputs, ms in played:
+            yield self._finished(case, outputs, ms)
+        if failure is not None:
+            raise explained(failure, compiled.device, self.orders, job.cancelled)
         job.resources = with_occupancy(job.resources, compiled.cubin, self.occupancy)
         for case in measured:
             if job.right:
                 self._measure(case, bouts[case.name], tapes[bouts[case.name].label], target)
 
-    def _judged(self, compiled: Compiled, takes: list[Take], tapes: dict[str, Tape]) -> Iterator[CaseRun]:
-        """Loads the device code and runs every case, beside others on the card but never beside a measurement."""
-        with turns.beside():
-            with self.job.phases.during(Phase.LOAD):
-                self._module("user", compiled.device)
-            with self.job.phases.during(Phase.CASES):
-                for case in self.job.stage.spec.cases:
-                    yield self._case(case, [take for take in takes if take.case.name == case.name], tapes)
+    def _play(
+        self, compiled: Compiled, takes: list[Take], tapes: dict[str, Tape]
+    ) -> tuple[list[Played], Failure | None]:
+        """Runs every case, up to one that fails. Nothing is judged meanwhile: others wait for the turn at the card."""
+        played: list[Played] = []
+        try:
+            with turns.beside():
+                with self.job.phases.during(Phase.LOAD):
+                    self._module("user", compiled.device)
+                with self.job.phases.during(Phase.CASES):
+                    for case in self.job.stage.spec.cases:
+                        own = [take for take in takes if take.case.name == case.name]
+                        played.append((case, *self._case(case, own, tapes)))
+        except Failure as failure:
+            return played, failure
+        return played, None
 
     def _prepare(self) -> None:
         """Makes all inputs and starts computing the references, the longest first, while the compiler runs."""
@@ -170,13 +181,18 @@ class _Grading:
         self.bench.send({"kind": "module", "which": which}, image)
         self._answer("loaded", GRACE_S, None)
 
-    def _case(self, case: Case, takes: list[Take], tapes: dict[str, Tape]) -> CaseRun:
+    def _case(self, case: Case, takes: list[Take], tapes: dict[str, Tape]) -> tuple[Arrays, float]:
+        """What a case wrote, and its milliseconds, from two runs that agree."""
         inputs = self._inputs(case)
         self.orders = []
         runs = [self._replay(take, tapes[take.label], inputs) for take in takes]
         (first, ms), (second, _) = runs
         self._check_repeats(case, first, second)
-        judged = self.job.grader.finish(case, inputs, first)
+        return first, ms
+
+    def _finished(self, case: Case, outputs: Arrays, ms: float) -> CaseRun:
+        inputs = self._inputs(case)
+        judged = self.job.grader.finish(case, inputs, outputs)
         raw = {name: RawTensor("float32", values.shape, values.tobytes()) for name, values in judged.items()}
         return CaseRun(case, inputs, raw, ms)
 

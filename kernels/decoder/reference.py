@@ -25,6 +25,7 @@ EPSILON = 1e-5
 ROPE_BASE = 10000.0
 KEY = HEADS * HEAD_DIM
 VALUE = KEY + KV_HEADS * HEAD_DIM
+ROWS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -109,19 +110,25 @@ def heads_of(qkv: NDArray[np.floating], kv_head: NDArray[np.intp] | None = None)
 
 
 def causal_attention(qkv: NDArray[np.floating]) -> Float64:
-    """softmax(Q K^T / 8, causal) V with every score at hand: [tokens, 768] → [tokens, 512], heads side by side."""
+    """softmax(Q K^T / 8, causal) V by the book, [tokens, 768] → [tokens, 512] with the heads side by side.
+
+    Rows go in blocks that end at their last visible key; all scores of a row are at hand.
+    """
     query, key, value = heads_of(qkv)
     tokens = len(qkv)
     result = np.empty((tokens, KEY))
-    hidden = np.triu(np.ones((tokens, tokens), dtype=bool), 1)
+
+    hidden = np.triu(np.ones((ROWS_AT_ONCE, ROWS_AT_ONCE), dtype=bool), 1)
     for head in range(HEADS):
-        score = query[head] @ key[head].T
-        score *= 1 / np.sqrt(HEAD_DIM)
-        score[hidden] = -np.inf
-        score -= score.max(axis=1, keepdims=True)
-        weight = np.exp(score, out=score)
-        mixed = weight @ value[head] / weight.sum(axis=1, keepdims=True)
-        result[:, head * HEAD_DIM : (head + 1) * HEAD_DIM] = mixed
+        columns = slice(head * HEAD_DIM, (head + 1) * HEAD_DIM)
+        for first in range(0, tokens, ROWS_AT_ONCE):
+            last = min(first + ROWS_AT_ONCE, tokens)
+            score = query[head, first:last] @ key[head, :last].T
+            score *= 1 / np.sqrt(HEAD_DIM)
+            score[:, first:][hidden[: last - first, : last - first]] = -np.inf
+            score -= score.max(axis=1, keepdims=True)
+            weight = np.exp(score, out=score)
+            result[first:last, columns] = weight @ value[head, :last] / weight.sum(axis=1, keepdims=True)
     return result
 
 
