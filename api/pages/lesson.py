@@ -110,7 +110,7 @@ def _rules(stage: str) -> dict[str, Rule]:
         typeset = _formula(tokens[index].content, {})
         if not typeset.startswith("<math"):
             return typeset
-        return typeset.replace("<math", str(Markup('<math aria-label="{}"').format(spoken(typeset))), 1)
+        return Markup('<math aria-label="{}"').format(spoken(typeset)) + Markup(typeset[len("<math") :])  # noqa: S704
 
     def fence(_: RendererHTML, tokens: Sequence[Token], index: int, *__: object) -> str:
         words = tokens[index].info.split() or ["text"]
