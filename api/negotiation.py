@@ -51,12 +51,19 @@ def prefers_html(scope: Scope) -> bool:
 
 
 class HtmlRoute(APIRoute):
-    """A page. It answers only those who prefer HTML; for others the API's route at the same address answers."""
+    """A page. It answers only those who prefer HTML; for others the API's route at the same address answers.
+
+    `?format=` asks for a file by a link, which cannot send an Accept header of its own.
+    """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        if scope["type"] == "http" and not prefers_html(scope):
+        if scope["type"] == "http" and (not prefers_html(scope) or b"format" in _parameters(scope)):
             return Match.NONE, {}
         return super().matches(scope)
+
+
+def _parameters(scope: Scope) -> list[bytes]:
+    return [part.split(b"=")[0] for part in scope["query_string"].split(b"&") if not part.endswith(b"=")]
 
 
 def see_other(request: Request, path: str) -> Response | None:

@@ -8,15 +8,17 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from api.dependencies import StageCatalog, StageName, Viewer
+from api.leaderboard import Each, Entry
 from api.negotiation import HtmlRoute
+from api.pages.boards import by_attempts, by_speedup, marks_of, placed, scale_of
 from api.pages.environment import page, query
-from api.routes.leaderboard import read_board
-from api.schemas import Leaderboard, LeaderboardRow
+from api.routes.leaderboard import whole_board
+from api.schemas import Leaderboard
 from kernelgate.db import transaction
-from kernelgate.stages import Stage
+from kernelgate.stages import Ranking, Stage
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
-PAGE = 100
+PAGE = 50
 TOP = 3
 
 
@@ -31,7 +33,8 @@ class Top(NamedTuple):
 def boards(request: Request, viewer: Viewer, catalog: StageCatalog) -> Response:  # noqa: ARG001 - the header shows the viewer
     with transaction() as database:
         found = [
-            Top(each, read_board(database, each, gpu=None, limit=TOP, offset=0)) for each in catalog.stages().values()
+            Top(each, whole_board(database, each, gpu=None).page(database, TOP, 0))
+            for each in catalog.stages().values()
         ]
     return page(request, "leaderboards.html", tops=found)
 
@@ -43,46 +46,75 @@ def board(
     viewer: Viewer,
     catalog: StageCatalog,
     gpu: Annotated[str | None, Query(max_length=100)] = None,
+    each: Each = Each.PERSON,
+    who: Annotated[str, Query(max_length=39)] = "",
     offset: Annotated[int, Query(ge=0, le=10**7)] = 0,
 ) -> Response:
+    """`who` keeps the rows whose handle contains it; ranks stay those of the whole board."""
     found = catalog.stage(stage)
     with transaction() as database:
-        shown = read_board(database, found, gpu=gpu or None, limit=PAGE, offset=offset)
-        mine = _mine(shown, viewer.handle if viewer else None)
-    gate = found.spec.gate.speedup if found.spec.gate else None
+        whole = whole_board(database, found, gpu=gpu or None, each=each)
+        everyone = whole.places
+        if who:
+            whole = whole.only(lambda entry: who.lower() in entry.user.lower())
+        shown = whole.page(database, PAGE, offset)
+    timed = found.spec.ranking is Ranking.SPEEDUP
+    handle = viewer.handle if viewer else ""
+    marks = marks_of(found, whole.model) if timed and not who else []
     return page(
         request,
         "leaderboard.html",
         stage=found,
         board=shown,
-        gate=gate,
-        scale=_scale(shown, gate),
-        offset=offset,
-        mine=mine,
-        newer=f"?{query(request, offset=None)}" if offset else None,
-        older=f"?{query(request, offset=offset + PAGE)}" if offset + PAGE < shown.total else None,
+        rows=placed(shown.rows, marks, whole.places, offset),
+        marks=marks,
+        scale=scale_of(shown.rows, marks),
+        each=each,
+        who=who,
+        everyone=len(everyone),
+        histogram=by_speedup(everyone, handle, _gate(found)) if timed else by_attempts(everyone, handle),
+        mine=_mine(everyone, handle),
+        links=_links(request, len(whole.places), offset),
     )
 
 
-def _mine(board: Leaderboard, handle: str | None) -> LeaderboardRow | None:
-    return next((row for row in board.rows if row.user == handle), None)
+def _gate(stage: Stage) -> float | None:
+    return stage.spec.gate.speedup if stage.spec.gate else None
 
 
-class Scale(NamedTuple):
-    """The axis of the drawn intervals: speedups at its left and right edge."""
+class Links(NamedTuple):
+    """Addresses of this board: the first and the next page of it, the files, and each choice of what has a place."""
 
-    low: float
-    high: float
+    newer: str | None
+    older: str | None
+    csv: str
+    json: str
+    person: str
+    submission: str
 
-    def place(self, speedup: float) -> float:
-        """Where a speedup stands on an axis of length 200."""
-        return round(200 * (speedup - self.low) / (self.high - self.low), 1)
+
+def _links(request: Request, total: int, offset: int) -> Links:
+    def to(**changes: object) -> str:
+        return f"?{query(request, **changes)}"
+
+    return Links(
+        newer=to(offset=None) if offset else None,
+        older=to(offset=offset + PAGE) if offset + PAGE < total else None,
+        csv=to(format="csv", limit=1000, offset=None, who=None),
+        json=to(format="json", limit=1000, offset=None, who=None),
+        person=to(each=None, offset=None),
+        submission=to(each=Each.SUBMISSION, offset=None),
+    )
 
 
-def _scale(board: Leaderboard, gate: float | None) -> Scale:
-    """From a little below the slowest of the page or the gate to a little above the fastest."""
-    ends = [end for row in board.rows for end in (row.speedup_low, row.speedup, row.speedup_high) if end is not None]
-    ends += [gate] if gate is not None else []
-    low, high = min(ends, default=0.0), max(ends, default=1.0)
-    margin = 0.04 * (high - low) or 0.05 * high or 1.0
-    return Scale(low - margin, high + margin)
+class Place(NamedTuple):
+    """The viewer's own place: the entry, and which page of the board it is on."""
+
+    entry: Entry
+    offset: int
+
+
+def _mine(places: list[Entry], handle: str) -> Place | None:
+    if not handle:
+        return None
+    return next((Place(each, at - at % PAGE) for at, each in enumerate(places) if each.user == handle), None)

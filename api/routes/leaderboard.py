@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -13,14 +15,14 @@ from sqlalchemy.orm import Session
 
 from api.catalog import standing
 from api.dependencies import StageCatalog, StageName
-from api.leaderboard import Entry, entries, gpu_models
+from api.leaderboard import Each, Entry, board
 from api.negotiation import JSON, preferred
 from api.problems import Refusal, documented
 from api.schemas import Leaderboard, LeaderboardRow
 from api.views import base_url
 from kernelgate.db import transaction
 from kernelgate.models import ResultRow
-from kernelgate.stages import Ranking, Stage
+from kernelgate.stages import Stage
 from kernelgate.verdicts import Verdict
 
 router = APIRouter(tags=["stages"])
@@ -47,6 +49,9 @@ def get_leaderboard(
     gpu: Annotated[
         str | None, Query(max_length=100, description="A speedup board's GPU model; default: the most used.")
     ] = None,
+    each: Annotated[
+        Each, Query(description="What has a place on a speedup board: each person's best, or each submission.")
+    ] = Each.PERSON,
     limit: Annotated[int, Query(ge=1, le=1000, description="Rows of a page.")] = 100,
     offset: Annotated[int, Query(ge=0, le=10_000_000, description="Rows to skip.")] = 0,
     format: Annotated[Literal["json", "csv"] | None, Query(description="Instead of an Accept header.")] = None,  # noqa: A002
@@ -58,40 +63,57 @@ def get_leaderboard(
     """
     found = catalog.stage(stage)
     with transaction() as database:
-        board = read_board(database, found, gpu=gpu, limit=limit, offset=offset)
-    if offset + limit < board.total:
-        board.next = f"{base_url(request)}/leaderboard/{stage}?limit={limit}&offset={offset + limit}"
-        board.next += f"&gpu={gpu}" if gpu else ""
+        page = whole_board(database, found, gpu=gpu, each=each).page(database, limit, offset)
+    if offset + limit < page.total:
+        page.next = f"{base_url(request)}/leaderboard/{stage}?limit={limit}&offset={offset + limit}"
+        page.next += f"&each={each}" if each is not Each.PERSON else ""
+        page.next += f"&gpu={gpu}" if gpu else ""
     if format == "csv" or (format is None and preferred(request.headers.get("accept", ""), (JSON, CSV)) == CSV):
         headers = {"Content-Disposition": f'attachment; filename="leaderboard-{stage}.csv"'}
-        return Response(as_csv(board.rows), media_type=f"{CSV}; charset=utf-8", headers=headers)
-    return board
+        return Response(as_csv(page.rows), media_type=f"{CSV}; charset=utf-8", headers=headers)
+    return page
 
 
-def read_board(database: Session, stage: Stage, *, gpu: str | None, limit: int, offset: int) -> Leaderboard:
-    """One page of a board. Raises Refusal for a GPU model without entries."""
-    ranking, until = stage.spec.ranking, standing(database, stage).frozen_at
-    models = gpu_models(database, stage.name, until) if ranking is Ranking.SPEEDUP else []
-    if gpu is not None and gpu not in models:
+@dataclass(frozen=True)
+class Shown:
+    """A board of one GPU model, whole, with what can be chosen instead."""
+
+    stage: Stage
+    model: str | None
+    models: tuple[str, ...]
+    frozen_at: datetime | None
+    places: list[Entry]
+
+    def only(self, wanted: Callable[[Entry], bool]) -> Shown:
+        """The same board with the places that are wanted; their ranks stay."""
+        return replace(self, places=[entry for entry in self.places if wanted(entry)])
+
+    def page(self, database: Session, limit: int, offset: int) -> Leaderboard:
+        return Leaderboard(
+            stage=self.stage.name,
+            ranking=self.stage.spec.ranking,
+            gpu_model=self.model,
+            gpu_models=list(self.models),
+            frozen_at=self.frozen_at,
+            total=len(self.places),
+            rows=_rows(database, self.places[offset : offset + limit]),
+        )
+
+
+def whole_board(database: Session, stage: Stage, *, gpu: str | None, each: Each = Each.PERSON) -> Shown:
+    """Every place of a stage's board. Raises Refusal for a GPU model without entries."""
+    until = standing(database, stage).frozen_at
+    found = board(database, stage.name, stage.spec.ranking, each=each, until=until)
+    if gpu is not None and gpu not in found.models:
         raise Refusal(
             "invalid_field",
             "There are no entries for that GPU model.",
             field="query.gpu",
             value=gpu,
-            accepted=", ".join(models) or "no gpu parameter",
+            accepted=", ".join(found.models) or "no gpu parameter",
         )
-    model = gpu or next(iter(models), None)
-    found = entries(database, stage.name, ranking, gpu=model, until=until)
-    page = found[offset : offset + limit]
-    return Leaderboard(
-        stage=stage.name,
-        ranking=ranking,
-        gpu_model=model,
-        gpu_models=models,
-        frozen_at=until,
-        total=len(found),
-        rows=_rows(database, page),
-    )
+    model = gpu or next(iter(found.models), None)
+    return Shown(stage, model, found.models, until, found.of(model))
 
 
 def _rows(database: Session, page: Sequence[Entry]) -> list[LeaderboardRow]:

@@ -97,6 +97,25 @@ def test_speedup_ranks_each_users_best_and_shares_ranks(fast: Api) -> None:
     assert row["attempts"] == 2
 
 
+def test_a_board_is_put_together_again_when_it_changes(fast: Api) -> None:
+    """It is kept between requests: a result, a hidden submission and a disabled account must each show at once."""
+
+    def people(**asked: str) -> list[str]:
+        return [row["user"] for row in fast.client.get("/leaderboard/fast", params=asked).json()["rows"]]
+
+    admin = fast.as_("root", Role.ADMIN)
+    first = timed(fast, "ada", (2.0, 1.95, 2.05), 1)
+    assert people() == ["ada"]
+    timed(fast, "ada", (3.0, 2.95, 3.05), 2)
+    timed(fast, "bob", (2.5, 2.45, 2.55), 3)
+    assert people() == ["ada", "bob"]
+    assert people(each="submission") == ["ada", "bob", "ada"]
+    admin.post(f"/admin/submissions/{first}/hide", json={"hidden": True})
+    assert people(each="submission") == ["ada", "bob"]
+    admin.post("/admin/users/ada", json={"disabled": True})
+    assert people() == ["bob"]
+
+
 def test_each_gpu_model_has_its_own_board(fast: Api) -> None:
     timed(fast, "ada", (2.0, 1.9, 2.1), 1)
     timed(fast, "bob", (2.0, 1.9, 2.1), 2)

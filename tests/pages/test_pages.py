@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+
 import pytest
 from sqlalchemy import delete, update
 
@@ -142,10 +145,20 @@ def test_a_speed_board_draws_its_intervals(site: Site) -> None:
         for place, speedup in enumerate((2.4, 1.9)):
             user = samples.user(database, f"solver{place}")
             samples.submission(database, user, site.gated, samples.timed(site.gated, speedup))
+        samples.submission(database, user, site.gated, samples.timed(site.gated, 1.85))
     text = check(site.visitor().get("/leaderboard/online_attention"))
-    assert text.count('class="interval"') == 2
+    assert text.count('class="interval"') == 3, "two people and the gate between the axis' ends"
     assert "2.40×, 95 % between 2.39× and 2.41×" in text
-    assert text.index("solver0") < text.index("solver1")
+    places = [text.index(f">{name}<") for name in ("solver0", "solver1", "Gate", "Baseline")]
+    assert places == sorted(places)
+    assert "How fast everyone is" not in text
+    every = check(site.visitor().get("/leaderboard/online_attention?each=submission"))
+    assert "3 accepted submissions" in every
+    assert "How fast everyone is: median 1.90×, fastest 2.40×" in every
+    found = check(site.visitor().get("/leaderboard/online_attention?who=SOLVER1"))
+    assert "1 of 2 match" in found
+    assert ">solver0<" not in found
+    assert "Nobody matches" in check(site.visitor().get("/leaderboard/online_attention?who=nobody"))
 
 
 def test_the_same_addresses_give_json_to_everyone_else(site: Site) -> None:
@@ -154,6 +167,39 @@ def test_the_same_addresses_give_json_to_everyone_else(site: Site) -> None:
         answer = client.get(path, headers={"accept": "application/json"})
         assert answer.headers["content-type"] == "application/json"
         assert "accept" in answer.headers["vary"].lower()
+
+
+def test_a_link_downloads_a_board(site: Site) -> None:
+    text = check(site.visitor().get("/leaderboard/online_softmax"))
+    for name, kind in (("csv", "text/csv"), ("json", "application/json")):
+        link = text.split(f'download="online_softmax.{name}"')[0].rsplit('href="', 1)[1].split('"')[0]
+        answer = site.visitor().get("/leaderboard/online_softmax" + link.replace("&amp;", "&"))
+        assert answer.headers["content-type"].startswith(kind)
+
+
+def test_marks_come_from_the_calibration_of_the_model(site: Site) -> None:
+    rows = [
+        {"name": role, "role": role, "verdict": "accepted", "gradings": 3, "baseline_ms": 0.68, "user_ms": 0.68 / speedup,
+         "speedup": speedup, "speedup_low": speedup, "speedup_high": speedup, "share_of_fp32_peak": speedup / 10}
+        for role, speedup in (("starter", 1.01), ("solution", 2.5))
+    ]  # fmt: skip
+    table = {"gpu": "NVIDIA H200", "driver": "580", "measured_on": "2026-01-01", "stage_hash": "0" * 16, "rows": rows}
+    folder = site.gated.folder / "calibration"
+    folder.mkdir()
+    (folder / "nvidia_h200.json").write_text(json.dumps(table))
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        row = samples.submission(database, user, site.gated, samples.timed(site.gated, 2.0))
+    time.sleep(2.1)  # the catalogue looks at the folders every two seconds
+    text = check(ada.get("/leaderboard/online_attention"))
+    text = text.split("<tbody>")[1]
+    places = [
+        text.index(f">{name}<")
+        for name in ("FP32 peak of the card", "The stage’s solution", "ada", "Gate", "The stage’s starter", "Baseline")
+    ]
+    assert places == sorted(places)
+    assert "10.00×" in text
+    assert "The stage’s solution" in check(ada.get(f"/submissions/{row.id}"))
 
 
 def test_built_files_may_be_kept_for_ever(site: Site) -> None:
