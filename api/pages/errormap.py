@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import struct
 import zlib
 from itertools import pairwise
@@ -16,7 +17,8 @@ from typing import NamedTuple
 from kernelgate.protocol import ErrorMap
 
 MAX_CELLS = 1 << 16
-TILE = 16
+TILES = (16, 32, 64, 128, 256)
+"""Sizes of tiles, in rows or columns; kernels seldom use others."""
 _STOPS = ((0, (240, 180, 60)), (85, (232, 110, 40)), (170, (205, 45, 60)), (253, (120, 10, 60)))
 """Colours from one tolerance (0) to 10^6 tolerances (253), between which the palette runs straight."""
 _NOT_A_NUMBER = (125, 85, 240)
@@ -48,18 +50,20 @@ def _span(first: int, last: int) -> str:
 
 
 class Picture(NamedTuple):
-    """Where the map stands in its SVG, in CSS pixels.
+    """Where the map stands in its SVG, in CSS pixels, and its tiles' borders in cells.
 
-    ticks: (row or column number, distance). rules: distances of the borders of every 16 rows or columns.
+    ticks: (row or column number, distance). borders: (distance in cells, whether it is a multiple of 64); tile_rows and
+    tile_columns say how many rows or columns lie between two of them, 0 where none are drawn.
     """
 
-    cell: float
     width: float
     height: float
     row_ticks: list[tuple[int, float]]
     column_ticks: list[tuple[int, float]]
-    rules_across: list[float]
-    rules_down: list[float]
+    tile_rows: int
+    tile_columns: int
+    borders_across: list[tuple[float, bool]]
+    borders_down: list[tuple[float, bool]]
 
 
 def cells(error_map: ErrorMap) -> bytes:
@@ -107,8 +111,11 @@ def _colour(level: int) -> tuple[int, int, int]:
     return _STOPS[-1][1]
 
 
-def summary(error_map: ErrorMap) -> Summary | None:
-    """The map in numbers, or None when it holds no wrong cell."""
+def summary(error_map: ErrorMap, shape: tuple[int, ...] = ()) -> Summary | None:
+    """The map in numbers, or None when it holds no wrong cell. `shape` is the tensor's, where it is known.
+
+    The last row and column of cells may reach beyond the tensor, so its shape bounds what is named.
+    """
     raw = cells(error_map)
     wrong = [place for place, level in enumerate(raw) if level]
     if not wrong:
@@ -116,14 +123,16 @@ def summary(error_map: ErrorMap) -> Summary | None:
     rows = [place // error_map.columns for place in wrong]
     columns = [place % error_map.columns for place in wrong]
     finite = [raw[place] for place in wrong if raw[place] < 255]
+    height = min(error_map.rows * error_map.row_step, math.prod(shape[:-1]) if len(shape) > 1 else 1 << 62)
+    width = min(error_map.columns * error_map.column_step, shape[-1] if len(shape) > 1 else 1 << 62)
     return Summary(
         cells=len(raw),
         wrong=len(wrong),
         not_numbers=len(wrong) - len(finite),
         first_row=rows[0] * error_map.row_step,
-        last_row=(rows[-1] + 1) * error_map.row_step - 1,
+        last_row=min((rows[-1] + 1) * error_map.row_step, height) - 1,
         first_column=min(columns) * error_map.column_step,
-        last_column=(max(columns) + 1) * error_map.column_step - 1,
+        last_column=min((max(columns) + 1) * error_map.column_step, width) - 1,
         worst=10 ** (6 * (max(finite) - 1) / 253) if finite else float("nan"),
     )
 
@@ -131,14 +140,17 @@ def summary(error_map: ErrorMap) -> Summary | None:
 def picture(error_map: ErrorMap) -> Picture:
     """Square cells as large as 600 × 380 px allow, at most 26 px, with a tick at about every 50 px."""
     cell = min(26.0, 600 / error_map.columns, 380 / error_map.rows)
+    rows, columns = (error_map.rows, error_map.row_step), (error_map.columns, error_map.column_step)
+    tile_rows, tile_columns = _tile(*rows, cell), _tile(*columns, cell)
     return Picture(
-        cell,
         round(cell * error_map.columns, 2),
         round(cell * error_map.rows, 2),
         _ticks(error_map.rows, cell, error_map.row_step),
         _ticks(error_map.columns, cell, error_map.column_step),
-        _rules(error_map.rows, cell, error_map.row_step),
-        _rules(error_map.columns, cell, error_map.column_step),
+        tile_rows,
+        tile_columns,
+        _borders(*rows, tile_rows),
+        _borders(*columns, tile_columns),
     )
 
 
@@ -147,7 +159,12 @@ def _ticks(count: int, cell: float, step: int) -> list[tuple[int, float]]:
     return [(place * step, round((place + 0.5) * cell, 2)) for place in range(0, count, every)]
 
 
-def _rules(count: int, cell: float, step: int) -> list[float]:
-    """Borders of 16 rows or columns, which tile sizes are multiples of; only where the lines stand apart."""
-    every = max(1, TILE // step)
-    return [round(place * cell, 2) for place in range(every, count, every)] if every * cell >= 8 else []
+def _tile(count: int, step: int, cell: float) -> int:
+    """Rows or columns between two borders: the smallest tile whose borders stand apart, 0 where there is but one tile."""
+    return next((tile for tile in TILES if tile / step * cell >= 8 and tile < count * step), 0)
+
+
+def _borders(count: int, step: int, tile: int) -> list[tuple[float, bool]]:
+    if not tile:
+        return []
+    return [(round(place / step, 4), place % TILES[2] == 0) for place in range(tile, count * step, tile)]

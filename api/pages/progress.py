@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from api.pages.converging import Look, look
 from kernelgate.protocol import Event, EventKind
 from kernelgate.stages import Backend
 from kernelgate.verdicts import Phase
@@ -48,11 +49,17 @@ class PhaseView:
 
 @dataclass
 class Progress:
-    """cases: name → right, wrong or failed. note: why it went back to the queue, if it did."""
+    """cases: name → right, wrong or failed. looks: the measurement so far. note: why it went back to the queue, if it did."""
 
     phases: list[PhaseView]
     cases: dict[str, str] = field(default_factory=dict)
+    looks: list[Look] = field(default_factory=list)
     note: str = ""
+
+    @property
+    def says(self) -> str:
+        """What goes on, as it was announced when it began."""
+        return next((phase.says for phase in reversed(self.phases) if phase.state == "now"), "Grading")
 
     @property
     def done(self) -> int:
@@ -72,6 +79,8 @@ def progress(events: Iterable[Event], backends: Sequence[Backend]) -> Progress:
             _enter(found, data)
         elif event.kind is EventKind.CASE:
             found.cases[str(data.get("name"))] = str(data.get("state"))
+        elif event.kind is EventKind.MEASURE and (seen := look(data)) is not None:
+            found.looks.append(seen)
     return found
 
 

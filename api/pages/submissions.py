@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastapi import APIRouter, Request
 from markupsafe import Markup, escape
@@ -21,7 +21,8 @@ from api.catalog import Catalog
 from api.dependencies import StageCatalog, SubmissionId, Viewer
 from api.events import read
 from api.negotiation import HtmlRoute
-from api.pages import errormap
+from api.pages import errormap, speed
+from api.pages.converging import drawing
 from api.pages.environment import page
 from api.pages.progress import progress
 from api.pages.source import numbered
@@ -34,7 +35,7 @@ from api.views import view
 from kernelgate.db import transaction
 from kernelgate.evidence import element, evidence
 from kernelgate.models import Submission
-from kernelgate.protocol import CaseReport, Result, Timing
+from kernelgate.protocol import CaseReport, Result, WrongTensor
 from kernelgate.stages import Case, Stage
 from kernelgate.text import line
 from kernelgate.verdicts import ABOUT, Verdict
@@ -42,7 +43,6 @@ from kernelgate.verdicts import ABOUT, Verdict
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 files = APIRouter(include_in_schema=False)
 _LINE_OF = re.compile(r'(?:File "?|^|\s)[^\s":]*?([A-Za-z0-9_.-]+\.(?:py|cu))"?(?:, line |:|\()(\d{1,6})', re.MULTILINE)
-_SAMPLES_SHOWN = 400
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,12 @@ def _under_way(database: Session, item: SubmissionView, stage: Stage | None) -> 
     workers = [worker for worker in live_workers(database) if item.queue in worker.queues]
     typical = typical_ms(database, item.stage)
     ahead = item.queue_position or 0
+    so_far = progress(read(item.id, 0).events, stage.spec.backends if stage else ())
+    gate = stage.spec.gate.speedup if stage and stage.spec.gate else None
     return {
         "headline": item.state.title(),
-        "progress": progress(read(item.id, 0).events, stage.spec.backends if stage else ()),
+        "progress": so_far,
+        "converging": drawing(so_far.looks, gate),
         "workers": len(workers),
         "expected_wait": ahead * typical / len(workers) if typical is not None and workers and ahead else None,
     }
@@ -110,13 +113,29 @@ def _finished(item: SubmissionView, stage: Stage | None) -> dict[str, Any]:
         "cases_right": sum(case.state == "right" for case in result.cases) if result.cases else None,
         "wrong_case": title,
         "element": element(wrong) if wrong else "",
-        "map_summary": errormap.summary(wrong.map) if wrong and wrong.map else None,
+        "map_summary": errormap.summary(wrong.map, _shape(result, wrong)) if wrong and wrong.map else None,
         "picture": errormap.picture(wrong.map) if wrong and wrong.map else None,
         "evidence": evidence(result, stage.spec.evidence if stage else None),
         "gate": stage.spec.gate.speedup if stage and stage.spec.gate else None,
         "stage_hash": stage.hash if stage else None,
-        "samples": samples(result.timing) if result.timing else None,
+        **_speed(result, stage, item.gpu_model),
         "fault": fault_line(result, item.filename),
+    }
+
+
+def _shape(result: Result, wrong: WrongTensor) -> tuple[int, ...]:
+    """The shape of the wrong tensor; () when the report of its case lacks it."""
+    tensors = next((case.tensors for case in result.cases if case.name == wrong.case), ())
+    return next((tensor.shape for tensor in tensors if tensor.name == wrong.tensor), ())
+
+
+def _speed(result: Result, stage: Stage | None, gpu: str | None) -> dict[str, Any]:
+    if result.timing is None:
+        return {}
+    return {
+        "ladder": speed.ladder(result.timing, speed.calibration_of(stage, gpu)),
+        "strips": speed.strips(result.timing),
+        "facts": speed.facts(result.timing),
     }
 
 
@@ -124,42 +143,6 @@ def fault_line(result: Result, filename: str) -> int | None:
     """The line of the submitted file that the messages name last, as a traceback does; None when they name none."""
     named = [int(number) for name, number in _LINE_OF.findall(result.log) if name == filename]
     return named[-1] if named and result.verdict in (Verdict.COMPILE_ERROR, Verdict.RUNTIME_ERROR) else None
-
-
-class Samples(NamedTuple):
-    """Raw samples as points of a 600 × 120 drawing; low and high are the milliseconds at its edges."""
-
-    baseline: list[tuple[float, float]]
-    user: list[tuple[float, float]]
-    low: float
-    high: float
-    baseline_range: str
-    user_range: str
-
-
-def samples(timing: Timing) -> Samples | None:
-    both = [*timing.baseline_samples_ms, *timing.user_samples_ms]
-    if not timing.baseline_samples_ms or not timing.user_samples_ms:
-        return None
-    low, high = min(both), max(both)
-    span = (high - low) or 1.0
-
-    def points(values: tuple[float, ...]) -> list[tuple[float, float]]:
-        kept = values[:: max(1, len(values) // _SAMPLES_SHOWN)]
-        step = 600 / max(len(kept), 1)
-        return [(round((i + 0.5) * step, 1), round(114 - 108 * (v - low) / span, 1)) for i, v in enumerate(kept)]
-
-    def between(values: tuple[float, ...]) -> str:
-        return f"{min(values):.4f} and {max(values):.4f} ms"
-
-    return Samples(
-        points(timing.baseline_samples_ms),
-        points(timing.user_samples_ms),
-        low,
-        high,
-        between(timing.baseline_samples_ms),
-        between(timing.user_samples_ms),
-    )
 
 
 @files.get("/submissions/{id}/error-map.png")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import struct
 import zlib
 
+import pytest
+
+from api.pages import errormap
+from api.pages.speed import ladder
 from kernelgate.db import transaction
 from kernelgate.models import Role
-from kernelgate.protocol import Table
+from kernelgate.protocol import ErrorMap, Table
 from kernelgate.verdicts import State, Verdict
 from tests.pages import samples
 from tests.pages.conftest import Site, check
@@ -48,7 +53,7 @@ def test_a_wrong_answer_teaches(site: Site) -> None:
     text = check(ada.get(f"/submissions/{row.id}"))
     for part in ("Wrong answer", "The old normalizer is not rescaled", "[row 16, dim 0]", "every row from 16 on", "1.57128906",
                  "0.78562915",
-                 "168 of 296 cells are wrong: row 16 to 36, dim 0 to 7; 8 of them hold NaN", "VERDICT"):  # fmt: skip
+                 "Wrong: row 16 to 36, dim 0 to 7; 168 of 296 cells, 8 of them NaN or infinite", "VERDICT"):  # fmt: skip
         assert part in text, part
     picture = ada.get(f"/submissions/{row.id}/error-map.png")
     assert picture.headers["content-type"] == "image/png"
@@ -77,8 +82,65 @@ def test_a_measured_one_shows_its_interval(site: Site) -> None:
     with transaction() as database:
         row = samples.submission(database, user, site.gated, samples.timed(site.gated, 2.41))
     text = check(ada.get(f"/submissions/{row.id}"))
-    for part in ("Accepted", "2.41×", "95 %: 2.40× to 2.42×; gate 1.80×", "0.3208 ms", '<path class="user"'):
+    for part in ("Accepted", "2.41×", "95 %: 2.40× to 2.42×; gate 1.80×", "0.3208 ms", '<path class="user"', "42 %", "none",
+                 "33.0 KiB", "SM clock MHz"):  # fmt: skip
         assert part in text, part
+    rungs = [text.index(f'<th scope="row">{name}</th>') for name in ("Baseline", "Gate", "Yours")]
+    assert rungs == sorted(rungs)
+    assert "FP32 peak" not in text, "nobody measured the share of the peak"
+
+
+def test_the_ladder_ends_at_the_cards_peak(site: Site) -> None:
+    measured = samples.timed(site.gated, 2.0).timing
+    assert measured is not None
+    facts = {"share_of_fp32_peak": 0.25, "gflop_per_s": 16_000.0}
+    found = ladder(measured.model_copy(update={"facts": facts}))
+    assert [(rung.title, rung.speedup) for rung in found.rungs][-1] == ("FP32 peak of the card", 8.0)
+    assert [round(rung.share or 0, 3) for rung in found.rungs] == [0.125, 0.225, 0.25, 1.0]
+    assert found.peak == 64_000.0
+    assert found.rungs[-1].ms == measured.user_ms / 4
+
+
+def test_a_measurement_is_shown_while_it_converges(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        row = samples.submission(database, user, site.gated, state=State.RUNNING)
+        row.attempt = 1
+        samples.event(database, row, "state", state="running", attempt=1)
+        samples.event(database, row, "phase", phase="measure", state="started")
+        samples.event(database, row, "measure", pairs=10, speedup=1.9, low=1.6, high=2.2)
+    assert "the gate is still inside the interval of 1.80×" in check(ada.get(f"/submissions/{row.id}"))
+    with transaction() as database:
+        samples.event(database, database.merge(row), "measure", pairs=30, speedup=1.9, low=1.85, high=1.95)
+        samples.event(database, database.merge(row), "measure", pairs=31, speedup="NaN", low="NaN", high="NaN")
+    text = check(ada.get(f"/submissions/{row.id}"))
+    assert "after 30 pairs, 95 % between 1.85× and 1.95×" in text
+    assert "clear above the gate of 1.80×" in text
+
+
+@pytest.mark.parametrize(("backend", "says"), [("emulator", "An emulated run"), ("interpreter", "An interpreted run")])
+def test_a_run_without_a_gpu_says_what_it_proves(site: Site, backend: str, says: str) -> None:
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        graded = samples.result(site.gated, Verdict.CORRECT, backend=backend)
+        row = samples.submission(database, user, site.gated, graded)
+    text = check(ada.get(f"/submissions/{row.id}"))
+    assert says in text
+    assert "It cannot say" in text
+    assert "waits for a GPU" in text
+
+
+def test_borders_of_tiles_stand_where_the_tiles_end() -> None:
+    """Cells of 6 columns do not divide tiles of 16, and the last cell reaches beyond a tensor of 512."""
+    found = ErrorMap(rows=33, columns=86, row_axis="token", column_axis="column", row_step=1, column_step=6,
+                     cells=base64.b64encode(bytes(32 * 86) + bytes([9]) * 86).decode())  # fmt: skip
+    drawn = errormap.picture(found)
+    assert (drawn.tile_rows, drawn.tile_columns) == (16, 16)
+    assert drawn.borders_across == [(16.0, False), (32.0, False)]
+    assert drawn.borders_down[:4] == [(2.6667, False), (5.3333, False), (8.0, False), (10.6667, True)]
+    words = errormap.summary(found, (33, 512))
+    assert words is not None
+    assert (words.rows, words.columns) == ("32", "0 to 511")
 
 
 def test_tables_are_shown_and_downloaded(site: Site) -> None:

@@ -23,12 +23,6 @@ interface StateEvent {
   attempt: number;
   note?: string;
 }
-interface MeasureEvent {
-  pairs: number;
-  speedup: number;
-  low: number;
-  high: number;
-}
 
 const MARKS = { right: "✓", wrong: "✗", failed: "!" } as const;
 const WORDS = { right: "right", wrong: "wrong", failed: "failed" } as const;
@@ -54,7 +48,7 @@ export function live(root: HTMLElement, enhance: (root: ParentNode) => void): vo
   };
   on<PhaseEvent>("phase", (data) => page.phase(data));
   on<CaseEvent>("case", (data) => page.case(data));
-  on<MeasureEvent>("measure", (data) => page.measure(data));
+  on("measure", () => page.measure());
   on<StateEvent>("state", (data) => {
     page.state(data);
     if (data.state === "done" || data.state === "cancelled") void finish();
@@ -74,6 +68,7 @@ function announce(text: string): void {
 class Progress {
   #clock = 0;
   #over = false;
+  #drawing = false;
 
   constructor(private readonly root: HTMLElement) {}
 
@@ -149,11 +144,11 @@ class Progress {
     if (count) count.textContent = `${data.index + 1} of ${data.total}`;
   }
 
-  measure(data: MeasureEvent): void {
-    const line = this.root.querySelector<HTMLElement>("[data-measure]");
-    if (!line) return;
-    line.hidden = false;
-    line.textContent = `${data.speedup.toFixed(2)}× (95 % between ${data.low.toFixed(2)} and ${data.high.toFixed(2)}) after ${data.pairs} pairs`;
+  /** The server draws what is known; while a fetch of that is under way, later looks wait for the next one. */
+  measure(): void {
+    if (this.#drawing || this.#over) return;
+    this.#drawing = true;
+    void swap(["converging"], () => undefined).finally(() => setTimeout(() => (this.#drawing = false), 250));
   }
 
   private say(text: string): void {

@@ -1,0 +1,211 @@
+"""A service to look at: its own database and API, and in it what a course leaves behind after a few weeks.
+
+    python -m tests.browser.gallery             # prints an address and an administrator's token; Ctrl-C ends it
+
+Timed results are the gradings that were recorded on an H200 (benchmarks/results/h200_online_attention.json), given to made-up
+accounts. `--worker` starts a worker beside it, which grades what is submitted meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import create_engine, pool
+from sqlalchemy.orm import Session
+
+from embedded import schema
+from embedded.broker import Broker
+from embedded.datadir import DataDir
+from embedded.postgres import Postgres
+from embedded.process import Child
+from kernelgate.accounts import create_token, create_user
+from kernelgate.models import Audit, EventRow, Role, Submission, User, WorkerRow, now
+from kernelgate.protocol import CaseReport, KernelResources, Result, Timing
+from kernelgate.settings import ROOT, Settings, environment
+from kernelgate.stages import Backend, Stage, load_stages
+from kernelgate.verdicts import Phase, State, Verdict
+from tests.browser import gradings
+from tests.browser.gradings import store
+from tests.conftest import free_port, take_stages_as_proven, wait_until_ready
+
+RECORDED = ROOT / "benchmarks" / "results" / "h200_online_attention.json"
+PEOPLE = ("ada", "grace", "barbara", "edsger", "donald", "margaret", "frances", "katherine", "adele", "radia", "shafi",
+          "leslie", "john_with_a_rather_long_handle_indeed")  # fmt: skip
+FILES = {"starter": "starter/attention.cu", "solution": "solution/attention.cu"}
+
+
+class Gallery(NamedTuple):
+    """Where it listens, an administrator's token, and pages worth a picture: name → path."""
+
+    url: str
+    token: str
+    pages: dict[str, str]
+
+
+@contextmanager
+def gallery(*, worker: bool) -> Iterator[Gallery]:
+    """The running service; gone with everything in it at the end of the block."""
+    with tempfile.TemporaryDirectory(prefix="kgg-", ignore_cleanup_errors=True) as name:
+        root = Path(name)
+        root.chmod(0o711)
+        data = DataDir(root)
+        servers = [Postgres(data, durable=False), Broker(data, durable=False)]
+        children: list[Child] = []
+        try:
+            for server in servers:
+                server.start()
+            values = _settings(root, *servers)
+            token, pages = _fill(values)
+            for process in ("serve", "worker")[: 2 if worker else 1]:
+                command = [sys.executable, "-m", "kernelgate", process]
+                children.append(Child(process, command, log=root / f"{process}.log", env=environment(values)))
+                children[-1].start()
+            url = f"http://127.0.0.1:{values.port}"
+            wait_until_ready(url, children)
+            yield Gallery(url, token, pages)
+        finally:
+            for child in reversed(children):
+                child.stop()
+            for server in reversed(servers):
+                server.stop()
+
+
+def _settings(root: Path, postgres: Any, broker: Any) -> Settings:
+    data = root / "data"
+    data.mkdir()
+    schema.upgrade(postgres.url("postgres"))
+    return Settings(
+        database_url=postgres.url("postgres"), broker_url=broker.url, data_dir=data, port=free_port(), open_signup=True,
+        pending_limit=100,
+    )  # fmt: skip
+
+
+def _fill(values: Settings) -> tuple[str, dict[str, str]]:
+    take_stages_as_proven(values)
+    stages, _ = load_stages(values.graders_dir)
+    engine = create_engine(values.database_url, poolclass=pool.NullPool)
+    with Session(engine) as session, session.begin():
+        root = create_user(session, "admin", Role.ADMIN)
+        _, token = create_token(session, root, name="gallery", days=7)
+        people = [create_user(session, handle, Role.SUBMITTER) for handle in PEOPLE]
+        session.add_all(_workers())
+        session.add(Audit(actor="admin", action="stage.freeze", target="online_softmax", data={"frozen": False}))
+        pages = _attention(session, stages["online_attention"], root, people)
+        pages |= gradings.fill(session, stages, root, people)
+        pages |= _under_way(session, stages["online_attention"], root)
+    return token, pages
+
+
+def _workers() -> list[WorkerRow]:
+    card = {"driver": "580.65", "celsius": 41, "fills_read_back": True, "free_memory_gib": 138.9}
+    layers = {"namespaces": True, "landlock": True, "seccomp": True, "cgroup": False}
+    common = {"healthy": True, "started_at": now() - timedelta(days=3), "heartbeat_at": now() + timedelta(hours=8)}
+    return [
+        WorkerRow(name="gpu-1", queues=["gpu-nvidia-h200", "cpu"], backends=["gpu", "torch"], gpu_model="NVIDIA H200",
+                  health={"sandbox": layers, "gpu": card, "missing": {}}, **common),
+        WorkerRow(name="cpu-1", queues=["cpu"], backends=["torch", "emulator"], gpu_model=None,
+                  health={"sandbox": layers, "missing": {"gpu": "no CUDA driver"}}, **common),
+    ]  # fmt: skip
+
+
+def _attention(session: Session, stage: Stage, root: User, people: list[User]) -> dict[str, str]:
+    """Every recorded grading, the slower ones first, as weeks of work; the administrator's own make a history."""
+    recorded = [each for each in json.loads(RECORDED.read_text())["gradings"] if each["timing"]]
+    recorded.sort(key=lambda each: each["timing"]["speedup"])
+    pages: dict[str, str] = {}
+    for place, each in enumerate(recorded):
+        timing = Timing.model_validate(each["timing"])
+        person = root if each["what"] != "solution" else people[place % len(people)]
+        verdict = Verdict.ACCEPTED if timing.speedup >= 1.8 else Verdict.GATE_MISSED
+        row = store(
+            session,
+            person,
+            stage,
+            _measured(stage, verdict, timing, each),
+            _source(stage, each["what"]),
+            hours=40 - place,
+        )
+        pages["accepted" if verdict is Verdict.ACCEPTED else "gate-missed"] = f"/submissions/{row.id}"
+    return pages
+
+
+def _source(stage: Stage, what: str) -> bytes:
+    return stage.files.get(FILES.get(what, ""), b"") or next(
+        (body for name, body in stage.files.items() if name.endswith(f"/{what}.cu")), b"// not kept\n"
+    )
+
+
+def _measured(stage: Stage, verdict: Verdict, timing: Timing, recorded: dict[str, Any]) -> Result:
+    cases = tuple(
+        CaseReport(name=case.name, title=case.title, group=case.group, state="right", ms=timing.user_ms)
+        for case in stage.spec.cases
+    )
+    return Result(
+        verdict=verdict, reason="passed" if verdict.passes else "below_gate", stage=stage.name, stage_hash=stage.hash,
+        message=f"{timing.speedup:.2f} times the baseline's speed.", backend=Backend.GPU, seed="5eed",
+        phases={Phase(name): ms for name, ms in recorded["phases"].items()}, cases=cases, timing=timing,
+        resources=(
+            KernelResources(kernel="attend<64>(float const*, float*, int)", registers=128, spill_bytes=0,
+                            shared_bytes=49_920, occupancy=0.25),
+        ),
+        machine={"gpu": "NVIDIA H200", "driver": "CUDA 13.0"},
+    )  # fmt: skip
+
+
+def _under_way(session: Session, stage: Stage, root: User) -> dict[str, str]:
+    """One that waits and one that is being measured; nobody grades them."""
+    found = {}
+    for state, attempt in ((State.RUNNING, 1), (State.QUEUED, 0)):
+        row = Submission(
+            user_id=root.id, stage=stage.name, stage_hash=stage.hash, filename=stage.spec.file, source=b"// attention\n",
+            source_hash="0" * 64, via="web", state=state, queue="gpu-nvidia-h200", attempt=attempt, lease_owner="gpu-1",
+            lease_until=now() + timedelta(hours=8), claimed_at=now() if attempt else None,
+        )  # fmt: skip
+        session.add(row)
+        session.flush()
+        found[str(state)] = f"/submissions/{row.id}"
+        if state is State.RUNNING:
+            _events(session, row, stage)
+    return found
+
+
+def _events(session: Session, row: Submission, stage: Stage) -> None:
+    def tell(kind: str, **data: Any) -> None:
+        session.add(EventRow(submission_id=row.id, round=1, attempt=1, kind=kind, data=data))
+        session.flush()
+
+    tell("state", state="running", attempt=1)
+    for phase, ms in ((Phase.COMPILE, 1642.0), (Phase.RECORD, 107.0), (Phase.CASES, 319.0)):
+        tell("phase", phase=phase, state="started")
+        if phase is Phase.CASES:
+            for index, case in enumerate(stage.spec.cases):
+                tell("case", index=index, total=len(stage.spec.cases), name=case.name, state="right", ms=0.3)
+        tell("phase", phase=phase, state="ended", ms=ms)
+    tell("phase", phase=Phase.MEASURE, state="started")
+    for pairs, low, high in ((10, 1.62, 2.31), (14, 1.71, 2.12), (18, 1.79, 2.01), (22, 1.81, 1.96), (26, 1.83, 1.94)):
+        tell("measure", pairs=pairs, speedup=(low + high) / 2, low=low, high=high)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--worker", action="store_true")
+    with gallery(worker=parser.parse_args().worker) as found:
+        print(found.url, found.token, *(f"{name}: {path}" for name, path in found.pages.items()), sep="\n", flush=True)
+        try:
+            while True:
+                time.sleep(3600)
+        except KeyboardInterrupt:
+            pass
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Gradings of files that make a known mistake: the mistake's own values, judged by the judge that judges submissions."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+
+import numpy as np
+from sqlalchemy.orm import Session
+
+from kernelgate.models import ResultRow, Submission, User, now
+from kernelgate.protocol import CaseReport, Result
+from kernelgate.stages import Backend, Stage
+from kernelgate.verdicts import Phase, State, Verdict
+from worker.arrays import RawTensor
+from worker.graders import CaseOutcome, Grader
+from worker.judge import judge_case, named
+
+SEED = "0123456789abcdef"
+MADE = ("alpha_missing_on_normalizer", "alpha_missing_on_normalizer", "latest_block_maximum", "alpha_inverted",
+        "alpha_missing_on_normalizer", "alpha_missing", "numerator_normalized", "base_two")  # fmt: skip
+BROKEN = 'attention.cu(14): error: identifier "row_maximum" is undefined\n1 error detected in the compilation.\n'
+
+
+def fill(session: Session, stages: dict[str, Stage], root: User, people: list[User]) -> dict[str, str]:
+    """Stores them, spread over the accounts; pages by name."""
+    softmax, attention = stages["online_softmax"], stages["online_attention"]
+    for place, (person, mistake) in enumerate(zip(people, MADE, strict=False)):
+        store(session, person, softmax, judged(softmax, mistake, Backend.TORCH), _source(softmax), hours=60 - place)
+    for place, person in enumerate(people[2:]):
+        store(session, person, softmax, judged(softmax, None, Backend.TORCH), _source(softmax), hours=45 - place)
+    own = {
+        "wrong": judged(attention, "alpha_missing_on_l", Backend.GPU),
+        "correct": judged(attention, None, Backend.EMULATOR),
+        "compile-error": _compile_error(attention),
+    }
+    return {name: _page(store(session, root, attention, result, attention.files["starter/attention.cu"], hours=place))
+            for place, (name, result) in enumerate(own.items(), 2)}  # fmt: skip
+
+
+def store(session: Session, person: User, stage: Stage, result: Result, source: bytes, *, hours: float) -> Submission:
+    """A graded submission, made `hours` ago."""
+    at = now() - timedelta(hours=hours)
+    timing = result.timing
+    row = Submission(
+        user_id=person.id, stage=stage.name, stage_hash=stage.hash, filename=stage.spec.file, source=source,
+        source_hash=hashlib.sha256(source).hexdigest(), via="web", created_at=at, state=State.DONE, attempt=1,
+        claimed_at=at + timedelta(seconds=1), finished_at=at + timedelta(seconds=5), verdict=str(result.verdict),
+        reason=result.reason, backend=str(result.backend), gpu_model="NVIDIA H200" if timing else None,
+        speedup=timing.speedup if timing else None,
+    )  # fmt: skip
+    session.add(row)
+    session.flush()
+    session.add(
+        ResultRow(
+            submission_id=row.id, round=1, attempt=1, worker="gpu-1" if timing else "cpu-1", verdict=str(result.verdict),
+            reason=result.reason, stage_hash=stage.hash, speedup=timing.speedup if timing else None, created_at=at,
+            speedup_low=timing.speedup_low if timing else None, speedup_high=timing.speedup_high if timing else None,
+            body=result.stored(),
+        )
+    )  # fmt: skip
+    return row
+
+
+def _page(row: Submission) -> str:
+    return f"/submissions/{row.id}"
+
+
+def _source(stage: Stage) -> bytes:
+    return stage.files["starter/online_softmax.py"]
+
+
+def judged(stage: Stage, mistake: str | None, backend: Backend) -> Result:
+    """What a submission gets whose every output is the mistake's, or the truth's, in the case's dtype."""
+    grader, reports, wrong = Grader(stage), [], None
+    for case in stage.spec.cases:
+        inputs = grader.inputs(case, SEED)
+        outputs = {
+            name: RawTensor(case.dtype, tensor.shape, np.ascontiguousarray(tensor.astype(case.dtype)).tobytes())
+            for name, tensor in grader.reference(case, inputs, mistake).items()
+        }
+        report, found = judge_case(stage, CaseOutcome(case, inputs, outputs, grader.reference(case, inputs)), 3.1)
+        reports.append(report)
+        wrong = wrong or found
+    verdict = Verdict.WRONG_ANSWER if wrong else Verdict.CORRECT if stage.spec.gate else Verdict.ACCEPTED
+    return Result(
+        verdict=verdict, reason="wrong_value" if wrong else "passed", message=verdict.about.meaning, stage=stage.name,
+        stage_hash=stage.hash, backend=backend, seed=SEED, cases=tuple(reports), wrong=wrong,
+        mistake=named(stage, mistake) if mistake and wrong else None, phases={Phase.CASES: 210.0, Phase.JUDGE: 12.5},
+    )  # fmt: skip
+
+
+def _compile_error(stage: Stage) -> Result:
+    cases = tuple(CaseReport(name=c.name, title=c.title, group=c.group, state="not_run") for c in stage.spec.cases)
+    return Result(
+        verdict=Verdict.COMPILE_ERROR, reason="compiler", message=BROKEN.splitlines()[0], stage=stage.name, log=BROKEN,
+        stage_hash=stage.hash, backend=Backend.GPU, seed=SEED, cases=cases, phases={Phase.COMPILE: 1310.0},
+    )  # fmt: skip
