@@ -2,13 +2,14 @@
 
 from fastapi import APIRouter
 
-from api.pages import account, admin, admin_grading, docs, home, leaderboards, mine, stages, submissions
+from api.pages import account, admin, admin_grading, docs, home, leaderboards, mine, sources, stages, submissions
 from api.pages.problems import problem_page
 from api.pages.static import Static
 
 router = APIRouter()
-for module in (home, stages, submissions, mine, leaderboards, account, admin, admin_grading, docs):
+for module in (home, stages, submissions, sources, mine, leaderboards, account, admin, admin_grading, docs):
     router.include_router(module.router)
-router.include_router(submissions.files)
+for module in (submissions, sources, mine):
+    router.include_router(module.files)
 
 __all__ = ["Static", "problem_page", "router"]

@@ -1,18 +1,23 @@
-"""One's own submissions."""
+"""One's own submissions: the list, speedups over time, any two compared, and all of them as a file."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from api.dependencies import Reader, StageCatalog
 from api.negotiation import HtmlRoute
+from api.pages.archive import archive
 from api.pages.environment import page
+from api.pages.history import histories
 from api.problems import Refusal
 from api.routes.me import my_submissions
+from api.submissions import find
+from kernelgate.db import transaction
 from kernelgate.verdicts import Verdict
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
+files = APIRouter(include_in_schema=False)
 PAGE = 50
 
 
@@ -28,15 +33,44 @@ def mine(request: Request, viewer: Reader, catalog: StageCatalog) -> Response:
         verdict=verdict_of(wanted.get("verdict")),
         state=None,
     )
+    first = "before" not in wanted
+    with transaction() as database:
+        shown = histories(database, viewer.user_id, catalog.stages(), (wanted.get("stage") or "")[:64]) if first else []
     return page(
         request,
         "mine.html",
+        histories=shown,
         found=found,
         stages=catalog.stages(),
         stage=wanted.get("stage", ""),
         verdict=wanted.get("verdict", ""),
-        first="before" not in wanted,
+        first=first,
     )
+
+
+@router.get("/me/compare")
+def compare(request: Request, viewer: Reader, catalog: StageCatalog) -> Response:
+    """The two chosen submissions, the later one against the earlier. Raises Refusal unless they are two of one stage."""
+    chosen = request.query_params.getlist("pick")[:10]
+    if len(set(chosen)) != 2:
+        detail = f"Two submissions are compared, and {len(set(chosen))} were chosen."
+        raise Refusal("invalid_field", detail, field="query.pick", accepted="two submissions of one stage")
+    with transaction() as database:
+        earlier, later = sorted(
+            (find(database, each[:64], viewer, catalog) for each in chosen), key=lambda s: s.created_at
+        )
+        if earlier.stage != later.stage:
+            detail = f"One was submitted to {earlier.stage}, the other to {later.stage}."
+            raise Refusal("invalid_field", detail, field="query.pick", accepted="two submissions of one stage")
+        return RedirectResponse(f"/submissions/{later.id}/source?against={earlier.id}", 303)
+
+
+@files.get("/me/submissions.zip")
+def download_all(viewer: Reader) -> Response:
+    with transaction() as database:
+        pieces = archive(database, viewer.user_id)
+    headers = {"Content-Disposition": f'attachment; filename="kernelgate-{viewer.handle}.zip"'}
+    return StreamingResponse(pieces, media_type="application/zip", headers=headers)
 
 
 def verdict_of(word: str | None) -> Verdict | None:

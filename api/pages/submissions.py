@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import re
 from collections.abc import Sequence
@@ -11,8 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request
-from markupsafe import Markup, escape
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
@@ -25,7 +22,6 @@ from api.pages import errormap, speed
 from api.pages.converging import drawing
 from api.pages.environment import page
 from api.pages.progress import progress
-from api.pages.source import numbered
 from api.pages.standing import typical_ms
 from api.problems import Refusal
 from api.queues import live_workers
@@ -34,7 +30,6 @@ from api.submissions import find, newest_result
 from api.views import view
 from kernelgate.db import transaction
 from kernelgate.evidence import element, evidence
-from kernelgate.models import Submission
 from kernelgate.protocol import CaseReport, Result, WrongTensor
 from kernelgate.stages import Case, Stage
 from kernelgate.text import line
@@ -179,71 +174,3 @@ def _result(submission_id: str, viewer: Identity | None, catalog: Catalog) -> Re
     if row is None:
         raise Refusal("not_final", "The submission has no result yet.")
     return Result.model_validate(row.body)
-
-
-@files.get("/submissions/{id}/file")
-def download(id: SubmissionId, viewer: Viewer, catalog: StageCatalog) -> Response:  # noqa: A002
-    with transaction() as database:
-        submission = find(database, id, viewer, catalog)
-    safe = re.sub(r"[^A-Za-z0-9_.-]", "_", submission.filename)
-    headers = {"Content-Disposition": f'attachment; filename="{safe}"'}
-    return Response(submission.source, media_type="application/octet-stream", headers=headers)
-
-
-@router.get("/submissions/{id}/source")
-def source_page(request: Request, id: SubmissionId, viewer: Viewer, catalog: StageCatalog) -> Response:  # noqa: A002
-    """The file, coloured; or what changed since the starter or an earlier submission of the same person."""
-    against = request.query_params.get("against", "")[:64]
-    with transaction() as database:
-        submission = find(database, id, viewer, catalog)
-        stage = catalog.stages().get(submission.stage)
-        row = newest_result(database, submission.id)
-        earlier = _earlier(database, submission) if viewer and viewer.user_id == submission.user_id else []
-        other = _other(database, against, stage, viewer, catalog) if against else None
-    language = stage.spec.language if stage else "text"
-    fault = fault_line(Result.model_validate(row.body), submission.filename) if row is not None else None
-    comparable = [("starter", "the starter")] if stage else []
-    comparable += [
-        (each.id, f"{each.id[:8]}: {each.verdict or each.state}, {each.created_at:%Y-%m-%d %H:%M} UTC")
-        for each in earlier
-    ]
-    return page(
-        request,
-        "source.html",
-        item=submission,
-        stage_title=stage.spec.title if stage else submission.stage,
-        lines=numbered(submission.source, language),
-        marked={fault} if fault else set(),
-        against=against,
-        comparable=comparable,
-        other=dict(comparable).get(against, against),
-        diff=None if other is None else changes(other, submission.source.decode("utf-8", "replace")),
-    )
-
-
-def _earlier(database: Session, submission: Submission) -> list[Submission]:
-    return list(
-        database.scalars(
-            select(Submission)
-            .where(
-                Submission.user_id == submission.user_id,
-                Submission.stage == submission.stage,
-                Submission.id != submission.id,
-            )
-            .order_by(Submission.created_at.desc())
-            .limit(30)
-        )
-    )
-
-
-def _other(database: Session, against: str, stage: Stage | None, viewer: Identity | None, catalog: Catalog) -> str:
-    if against == "starter" and stage is not None:
-        return stage.starter
-    return find(database, against, viewer, catalog).source.decode("utf-8", "replace")
-
-
-def changes(before: str, after: str) -> list[tuple[str, Markup]]:
-    """A unified diff as (sign, escaped line); empty when the texts are the same. Bounded: a diff is quadratic at worst."""
-    old, new = before.splitlines()[:5000], after.splitlines()[:5000]
-    found = list(difflib.unified_diff(old, new, lineterm="", n=4))[2:]
-    return [(text[:1], escape(text[1:])) for text in found[:10_000]]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
+import zipfile
 
 import pytest
 from sqlalchemy import delete, update
@@ -226,3 +228,58 @@ def test_a_page_without_the_editor_is_light(site: Site) -> None:
         with client.stream("GET", f"/static/{address}") as answer:
             weight += sum(len(piece) for piece in answer.iter_raw())
     assert weight < 100_000
+
+
+def test_speedups_are_shown_over_time(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        for minute, speedup in enumerate((2.2, 1.9, 1.1)):
+            verdict = Verdict.ACCEPTED if speedup > 1.8 else Verdict.GATE_MISSED
+            samples.submission(
+                database, user, site.gated, samples.timed(site.gated, speedup, verdict), minutes_ago=minute
+            )
+        samples.submission(database, user, site.values, samples.accepted(site.values))
+    text = check(ada.get("/me/submissions"))
+    assert "3 timed submissions in the order they were made, the first 1.10×, the last 2.20×, the best 2.20×" in text
+    assert text.count('class="dot') == 3
+    assert 'class="dot' not in check(ada.get("/me/submissions?stage=online_softmax"))
+
+
+def test_two_submissions_are_compared(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        old = samples.submission(
+            database,
+            user,
+            site.gated,
+            samples.timed(site.gated, 1.2, Verdict.GATE_MISSED),
+            source=b"a\nb\n",
+            minutes_ago=9,
+        )
+        new = samples.submission(database, user, site.gated, samples.timed(site.gated, 2.4), source=b"a\nc\n")
+        other = samples.submission(database, user, site.values, samples.accepted(site.values))
+    text = check(ada.get("/me/compare", params={"pick": [new.id, old.id]}))
+    for part in ("Gate missed", "Accepted", "1.200×", "2.400×", "▲ better +100.0 %", "▲ better −50.0 %", "attend: registers",
+                 '<span class="line diff-add">+ c</span>'):  # fmt: skip
+        assert part in text, part
+    assert "2 were chosen" not in check(ada.get("/me/compare", params={"pick": [new.id]}), 422)
+    assert "the other to" in check(ada.get("/me/compare", params={"pick": [new.id, other.id]}), 422)
+    check(site.sign_in("bob")[1].get("/me/compare", params={"pick": [new.id, old.id]}), 404)
+
+
+def test_everything_of_ones_own_is_downloaded(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    stranger, _ = site.sign_in("bob")
+    with transaction() as database:
+        row = samples.submission(
+            database, user, site.values, samples.accepted(site.values), source=b"MINE = 1\n", filename="../x.py"
+        )
+        samples.submission(database, stranger, site.values, samples.accepted(site.values))
+    answer = ada.get("/me/submissions.zip")
+    assert answer.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as packed:
+        folder = f"online_softmax/{row.created_at:%Y-%m-%d_%H%M}_{row.id}"
+        assert sorted(packed.namelist()) == [f"{folder}/_x.py", f"{folder}/result-1.json"]
+        assert packed.read(f"{folder}/_x.py") == b"MINE = 1\n"
+        assert json.loads(packed.read(f"{folder}/result-1.json"))["verdict"] == "accepted"
+    check(site.visitor().get("/me/submissions.zip"), 401)

@@ -15,6 +15,7 @@ export async function swap(ids: readonly string[], enhance: Enhance): Promise<bo
     const old = document.getElementById(id);
     const next = fresh.getElementById(id);
     if (!old || !next || old.dataset.as === next.outerHTML || old.contains(document.activeElement)) continue;
+    if (old.querySelector("input:checked")) continue; // what a reader has ticked is not taken away
     next.dataset.as = next.outerHTML;
     const adopted = document.adoptNode(next);
     old.replaceWith(adopted);
