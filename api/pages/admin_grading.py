@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from fastapi import APIRouter, Request
@@ -79,7 +80,7 @@ def stage(request: Request, viewer: Admin, name: StageName, catalog: StageCatalo
         view = admin_stages(database, {name: found})[0]
         verdicts, mistakes = statistics(database, found)
         if "preview" in asked:
-            preview = len(rejudge_stage(database, viewer, name, verdict, dry_run=True))
+            preview = preview_of(rejudge_stage(database, viewer, name, verdict, dry_run=True), found)
     return page(
         request,
         "admin_stage.html",
@@ -88,6 +89,27 @@ def stage(request: Request, viewer: Admin, name: StageName, catalog: StageCatalo
         mistakes=mistakes,
         verdict=verdict or "",
         preview=preview,
+    )
+
+
+class Preview(NamedTuple):
+    """What judging again would take up: verdicts with how often each stands, and how many an older version judged."""
+
+    submissions: int
+    people: int
+    verdicts: list[tuple[str, int]]
+    older: int
+    on_the_board: int
+
+
+def preview_of(found: list[Submission], stage: Stage) -> Preview:
+    counts = Counter(str(each.verdict) for each in found)
+    return Preview(
+        len(found),
+        len({each.user_id for each in found}),
+        counts.most_common(),
+        sum(each.stage_hash != stage.hash for each in found),
+        sum(each.verdict == Verdict.ACCEPTED and not each.hidden for each in found),
     )
 
 

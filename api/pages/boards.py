@@ -122,16 +122,17 @@ def by_attempts(places: Sequence[Entry], handle: str) -> Histogram | None:
     """Counts of graded submissions up to the first accepted one; the last column holds everything beyond."""
     if len(places) < 3:
         return None
-    bins: list[list[Entry]] = [[] for _ in range(_ATTEMPTS_SHOWN)]
+    most = max(each.attempts for each in places)
+    columns = min(max(most, 6), _ATTEMPTS_SHOWN)
+    bins: list[list[Entry]] = [[] for _ in range(columns)]
     for each in places:
-        bins[min(max(each.attempts, 1), _ATTEMPTS_SHOWN) - 1].append(each)
-    labels = [f"{place} attempt{'s' if place > 1 else ''}" for place in range(1, _ATTEMPTS_SHOWN)]
-    labels.append(f"{_ATTEMPTS_SHOWN} attempts and more")
-    first = len(bins[0])
-    words = f"{first} of {len(places)} with the first attempt"
-    return Histogram(
-        "How many attempts it took", _bars(bins, labels, handle), None, ("1", f"{_ATTEMPTS_SHOWN}+"), words
-    )
+        bins[min(max(each.attempts, 1), columns) - 1].append(each)
+    beyond = " and more" if most > columns else ""
+    labels = [f"{place} attempt{'s' if place > 1 else ''}" for place in range(1, columns)]
+    labels.append(f"{columns} attempts{beyond}")
+    words = f"{len(bins[0])} of {len(places)} with the first attempt"
+    ends = ("1 attempt", f"{columns}{beyond}")
+    return Histogram("How many attempts it took", _bars(bins, labels, handle), None, ends, words)
 
 
 def _bars(bins: Sequence[Sequence[Entry]], labels: Sequence[str], handle: str) -> list[Bar]:

@@ -17,8 +17,8 @@ from api.dependencies import StageCatalog, SubmissionId, Viewer
 from api.negotiation import HtmlRoute
 from api.pages.comparing import Compared, Graded, compared
 from api.pages.environment import page
+from api.pages.faults import faults
 from api.pages.source import numbered
-from api.pages.submissions import fault_line
 from api.submissions import find, newest_result
 from kernelgate.db import transaction
 from kernelgate.models import Submission
@@ -50,7 +50,7 @@ def source_page(request: Request, id: SubmissionId, viewer: Viewer, catalog: Sta
         other = _other(database, against, stage, viewer, catalog) if against else None
         compared = _compared(database, submission, against) if other is not None else None
     language = stage.spec.language if stage else "text"
-    fault = fault_line(Result.model_validate(row.body), submission.filename) if row is not None else None
+    marked = faults(Result.model_validate(row.body), submission.filename) if row is not None else []
     comparable = [("starter", "the starter")] if stage else []
     comparable += [
         (each.id, f"{each.id[:8]}: {each.verdict or each.state}, {each.created_at:%Y-%m-%d %H:%M} UTC")
@@ -62,7 +62,7 @@ def source_page(request: Request, id: SubmissionId, viewer: Viewer, catalog: Sta
         item=submission,
         stage_title=stage.spec.title if stage else submission.stage,
         lines=numbered(submission.source, language),
-        marked={fault} if fault else set(),
+        marked={fault.line: fault.message for fault in marked},
         against=against,
         comparable=comparable,
         compared=compared,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
@@ -17,15 +17,17 @@ from api.catalog import Catalog, standing
 from api.dependencies import Bell, StageCatalog, StageName, Submitter, Viewer
 from api.negotiation import HtmlRoute
 from api.pages.environment import duration, origin, page
+from api.pages.faults import Fault, faults
 from api.pages.lesson import render_lesson
 from api.pages.source import highlight
-from api.pages.standing import reached
+from api.pages.standing import own_submissions, reached
 from api.problems import Refusal
 from api.source import size_limit
-from api.submissions import Sent, create, find
+from api.submissions import Sent, create, find, newest_result
 from api.views import stage_view
 from kernelgate.db import transaction
 from kernelgate.models import Submission
+from kernelgate.protocol import Result
 from kernelgate.stages import Stage
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
@@ -37,13 +39,23 @@ _NUMBER = re.compile(r"[+-]?(\d{1,20}/0*[1-9]\d{0,18}|\d{1,20}(\.\d{0,20})?|\.\d
 def stage_page(request: Request, stage: StageName, viewer: Viewer, catalog: StageCatalog) -> Response:
     found = catalog.stage(stage)
     earlier = request.query_params.get("from")
-    source = _source_of(earlier, viewer, catalog) if earlier else None
-    return _show(request, found, viewer, source=source)
+    loaded = _loaded(earlier, viewer, catalog) if earlier else None
+    return _show(request, found, viewer, loaded=loaded)
 
 
-def _source_of(submission_id: str, viewer: Identity | None, catalog: Catalog) -> str:
+class Loaded(NamedTuple):
+    """A submission's source to go on with, and where its grading stopped."""
+
+    source: str
+    faults: list[Fault]
+
+
+def _loaded(submission_id: str, viewer: Identity | None, catalog: Catalog) -> Loaded:
     with transaction() as database:
-        return find(database, submission_id[:64], viewer, catalog).source.decode("utf-8", "replace")
+        submission = find(database, submission_id[:64], viewer, catalog)
+        row = newest_result(database, submission.id)
+        found = faults(Result.model_validate(row.body), submission.filename) if row is not None else []
+        return Loaded(submission.source.decode("utf-8", "replace"), found)
 
 
 def _show(
@@ -51,7 +63,7 @@ def _show(
     stage: Stage,
     viewer: Identity | None,
     *,
-    source: str | None = None,
+    loaded: Loaded | None = None,
     problem: Refusal | None = None,
     answered: dict[int, bool] | None = None,
     given: str = "",
@@ -59,6 +71,7 @@ def _show(
     with transaction() as database:
         view = stage_view(stage, standing(database, stage))
         mine = reached(database, viewer.user_id).get(stage.name) if viewer else None
+        earlier = own_submissions(database, viewer.user_id, stage.name) if viewer else []
     context: dict[str, Any] = {
         "stage": view,
         "lesson": render_lesson(stage.name, stage.text("lesson.md")),
@@ -66,8 +79,10 @@ def _show(
         "done_when": stage.spec.done_when,
         "downloads": [name for name in view.files if not name.startswith("figures/")],
         "starter": stage.starter,
-        "source": stage.starter if source is None else source,
-        "loaded": source is not None,
+        "source": loaded.source if loaded else stage.starter,
+        "loaded": loaded is not None,
+        "faults": [fault._asdict() for fault in loaded.faults] if loaded else [],
+        "earlier": earlier,
         "limit": size_limit(stage),
         "mine": mine,
         "curl": curl_line(origin(request), stage),
@@ -121,7 +136,8 @@ def _store(viewer: Identity, sent: Sent, catalog: Catalog) -> Submission:
 
 
 def _refused(request: Request, stage: Stage, viewer: Identity, source: str | None, refusal: Refusal) -> Response:
-    response = _show(request, stage, viewer, source=source, problem=refusal)
+    kept = Loaded(source, []) if source is not None else None
+    response = _show(request, stage, viewer, loaded=kept, problem=refusal)
     response.headers.update(refusal.headers)
     return response
 

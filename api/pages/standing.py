@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import func, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from api.queues import live_workers
 from kernelgate.models import StageSwitch, Submission, User
@@ -90,6 +90,14 @@ def latest_accepted(database: Session, stages: Mapping[str, Stage], count: int =
         row = Latest(handle, submission.stage, title, verdict, speedup, submission.created_at)
         rows.setdefault((handle, submission.stage), row)
     return list(rows.values())[:count]
+
+
+def own_submissions(database: Session, user_id: int, stage: str, count: int = 20) -> list[Submission]:
+    """A person's newest submissions to a stage, without their sources."""
+    mine = select(Submission).where(Submission.user_id == user_id, Submission.stage == stage)
+    return list(
+        database.scalars(mine.options(defer(Submission.source)).order_by(Submission.created_at.desc()).limit(count))
+    )
 
 
 def now_running(database: Session, user_id: int | None) -> Now:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ from api.negotiation import HtmlRoute
 from api.pages import errormap, speed
 from api.pages.converging import drawing
 from api.pages.environment import page
+from api.pages.faults import faults
 from api.pages.progress import progress
 from api.pages.standing import typical_ms
 from api.problems import Refusal
@@ -37,7 +37,6 @@ from kernelgate.verdicts import ABOUT, Verdict
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 files = APIRouter(include_in_schema=False)
-_LINE_OF = re.compile(r'(?:File "?|^|\s)[^\s":]*?([A-Za-z0-9_.-]+\.(?:py|cu))"?(?:, line |:|\()(\d{1,6})', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def submission_page(request: Request, id: SubmissionId, viewer: Viewer, catalog:
             "stage_title": stage.spec.title if stage else item.stage,
             "stage_cases": _cases(stage, item.result),
             "no_script_refresh": True,
-            "fault": None,
+            "faults": [],
         }
         if item.state.final:
             context |= _finished(item, stage)
@@ -114,7 +113,7 @@ def _finished(item: SubmissionView, stage: Stage | None) -> dict[str, Any]:
         "gate": stage.spec.gate.speedup if stage and stage.spec.gate else None,
         "stage_hash": stage.hash if stage else None,
         **_speed(result, stage, item.gpu_model),
-        "fault": fault_line(result, item.filename),
+        "faults": faults(result, item.filename),
     }
 
 
@@ -132,12 +131,6 @@ def _speed(result: Result, stage: Stage | None, gpu: str | None) -> dict[str, An
         "strips": speed.strips(result.timing),
         "facts": speed.facts(result.timing),
     }
-
-
-def fault_line(result: Result, filename: str) -> int | None:
-    """The line of the submitted file that the messages name last, as a traceback does; None when they name none."""
-    named = [int(number) for name, number in _LINE_OF.findall(result.log) if name == filename]
-    return named[-1] if named and result.verdict in (Verdict.COMPILE_ERROR, Verdict.RUNTIME_ERROR) else None
 
 
 @files.get("/submissions/{id}/error-map.png")

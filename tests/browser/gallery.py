@@ -85,7 +85,7 @@ def _settings(root: Path, postgres: Any, broker: Any) -> Settings:
     schema.upgrade(postgres.url("postgres"))
     return Settings(
         database_url=postgres.url("postgres"), broker_url=broker.url, data_dir=data, port=free_port(), open_signup=True,
-        pending_limit=100,
+        pending_limit=100, heartbeat_s=3600,
     )  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def _fill(values: Settings) -> tuple[str, dict[str, str]]:
 def _workers() -> list[WorkerRow]:
     card = {"driver": "580.65", "celsius": 41, "fills_read_back": True, "free_memory_gib": 138.9}
     layers = {"namespaces": True, "landlock": True, "seccomp": True, "cgroup": False}
-    common = {"healthy": True, "started_at": now() - timedelta(days=3), "heartbeat_at": now() + timedelta(hours=8)}
+    common = {"healthy": True, "started_at": now() - timedelta(days=3), "heartbeat_at": now()}
     return [
         WorkerRow(name="gpu-1", queues=["gpu-nvidia-h200", "cpu"], backends=["gpu", "torch"], gpu_model="NVIDIA H200",
                   health={"sandbox": layers, "gpu": card, "missing": {}}, **common),

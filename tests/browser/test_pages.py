@@ -62,7 +62,7 @@ def test_the_editor_keeps_a_draft_compares_and_resets(visit: Open) -> None:
     page.keyboard.press("Control+Home")
     page.keyboard.insert_text("# a draft\n")
     expect(page.locator(".bench .status")).to_have_text("Draft kept in this browser")
-    page.get_by_role("button", name="Compare with starter").click()
+    page.get_by_label("Compare with").select_option("starter")
     expect(page.locator(".editor .cm-changedLine")).to_contain_text("# a draft")
     page.reload()
     expect(page.locator(".editor .cm-content")).to_contain_text("# a draft")

@@ -144,6 +144,7 @@ def test_administrators_switch_stages_and_judge_again(site: Site) -> None:
         assert database.get_one(StageSwitch, "online_softmax").frozen
     preview = check(root.get("/admin/stages/online_softmax?preview=1&verdict=wrong_answer"))
     assert "Judge 1 again" in preview
+    assert "None of them stands on the board now" in preview
     assert "The old normalizer is not rescaled" in preview
     with transaction() as database:
         assert database.get_one(Submission, row.id).round == 1

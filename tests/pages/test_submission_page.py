@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import csv
+import html
 import io
+import json
 import struct
 import zlib
 
@@ -75,6 +77,30 @@ def test_an_error_names_its_line(site: Site) -> None:
     assert f'/submissions/{row.id}/source#L7">line 7' in check(ada.get(f"/submissions/{row.id}"))
     assert '<span class="line marked" id="L7">' in check(ada.get(f"/submissions/{row.id}/source"))
     assert "The two are the same" in check(ada.get(f"/submissions/{row.id}/source?against=starter"))
+
+
+def test_every_compiler_error_stands_at_its_line(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    log = (
+        'attention.cu(2): error: identifier "row_maximum" is undefined\n'
+        "/scratch/attention.cu:1:5: error: expected ‘;’ before ‘}’ token\n"
+        "attention.h(2): error: not of this file\nattention.cu(2): warning #177-D: a variable was declared\n"
+        '4 errors detected in the compilation of "attention.cu".\n'
+    )
+    broken = samples.result(site.gated, Verdict.COMPILE_ERROR, "compiler", "It does not compile.", log=log, cases=())
+    with transaction() as database:
+        row = samples.submission(
+            database, user, site.gated, broken, source=b"void f() { return }\nint x = row_maximum;\n"
+        )
+    text = check(ada.get(f"/submissions/{row.id}"))
+    assert text.index("source#L2") < text.index("source#L1"), "the first error is looked at first"
+    listing = check(ada.get(f"/submissions/{row.id}/source"))
+    for number, message in ((1, "expected ‘;’ before ‘}’ token"), (2, "identifier &#34;row_maximum&#34; is undefined")):
+        assert f'<span class="unseen">About line {number}: </span>▲ {message}' in listing
+    edited = check(ada.get(f"/stages/online_attention?from={row.id}"))
+    found = json.loads(html.unescape(edited.split('data-faults="')[1].split('"')[0]))
+    assert [fault["line"] for fault in found] == [2, 1]
+    assert f'<option value="{row.id}">' in edited, "an earlier submission can be compared with"
 
 
 def test_a_measured_one_shows_its_interval(site: Site) -> None:

@@ -3,7 +3,7 @@
  *
  * All of it stands on a plain form with a file field and a text area, which is what is sent.
  */
-import type { Editor } from "./editor";
+import type { Editor, Fault } from "./editor";
 
 interface Draft {
   text: string;
@@ -17,6 +17,11 @@ export function bench(form: HTMLFormElement): void {
   if (!area || !file || !status) return;
   const workplace = new Workplace(form, area, file, status);
   workplace.start();
+}
+
+async function sourceOf(id: string): Promise<string | null> {
+  const response = await fetch(`/submissions/${encodeURIComponent(id)}/file`).catch(() => null);
+  return response?.ok ? response.text() : null;
 }
 
 class Workplace {
@@ -46,7 +51,8 @@ class Workplace {
     this.file.addEventListener("change", () => void this.take(this.file.files?.[0]));
     this.form.addEventListener("submit", () => this.send());
     this.action("reset", () => this.reset());
-    this.action("compare", (button) => this.compare(button));
+    const comparison = this.form.querySelector<HTMLSelectElement>('select[data-action="compare"]');
+    comparison?.addEventListener("change", () => void this.compare(comparison));
     this.drops();
     const seen = new IntersectionObserver((entries) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;
@@ -74,8 +80,7 @@ class Workplace {
       changed: (text) => this.changed(text),
       submit: () => this.form.requestSubmit(),
     });
-    const fault = /^L(\d+)$/.exec(new URLSearchParams(location.search).get("at") ?? "");
-    if (fault?.[1]) this.#editor.point(Number(fault[1]), "The last submission stopped at this line");
+    this.#editor.point(JSON.parse(this.form.dataset.faults ?? "[]") as Fault[]);
   }
 
   private restore(): void {
@@ -124,11 +129,19 @@ class Workplace {
     this.say("Back to the starter");
   }
 
-  private compare(button: HTMLElement): void {
-    const on = button.getAttribute("aria-pressed") !== "true";
-    button.setAttribute("aria-pressed", String(on));
-    this.#editor?.compare(on ? this.#starter : null);
-    this.say(on ? "Changes against the starter are marked" : "");
+  /** Marks what changed since the starter or an earlier submission, which is fetched when it is chosen. */
+  private async compare(choice: HTMLSelectElement): Promise<void> {
+    if (!choice.value) {
+      this.#editor?.compare(null);
+      return this.say("");
+    }
+    const other = choice.value === "starter" ? this.#starter : await sourceOf(choice.value);
+    if (other === null) {
+      choice.value = "";
+      return this.say("That submission could not be fetched; try again", true);
+    }
+    this.#editor?.compare(other);
+    this.say(`Changes against ${choice.selectedOptions[0]?.textContent ?? "it"} are marked`);
   }
 
   /** A readable file goes into the editor; anything else stays in the file field and is sent as it is. */

@@ -9,7 +9,7 @@ import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirro
 import { cpp } from "@codemirror/lang-cpp";
 import { python } from "@codemirror/lang-python";
 import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
-import { setDiagnostics, type Diagnostic } from "@codemirror/lint";
+import { lintGutter, setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { unifiedMergeView } from "@codemirror/merge";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
 import { Compartment, EditorState, type Extension } from "@codemirror/state";
@@ -55,11 +55,17 @@ export interface EditorOptions {
   submit: () => void;
 }
 
+/** A line of the text, counted from 1, and what a compiler or a traceback said about it. */
+export interface Fault {
+  line: number;
+  message: string;
+}
+
 export interface Editor {
   text(): string;
   replace(text: string): void;
   compare(original: string | null): void;
-  point(line: number, message: string): void;
+  point(faults: readonly Fault[]): void;
   focus(): void;
 }
 
@@ -75,7 +81,7 @@ export function openEditor(host: HTMLElement, options: EditorOptions): Editor {
     text: () => view.state.doc.toString(),
     replace: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } }),
     compare: (original) => view.dispatch({ effects: comparison.reconfigure(original === null ? [] : against(original)) }),
-    point: (line, message) => point(view, line, message),
+    point: (faults) => point(view, faults),
     focus: () => view.focus(),
   };
 }
@@ -83,6 +89,7 @@ export function openEditor(host: HTMLElement, options: EditorOptions): Editor {
 function extensions(options: EditorOptions): Extension {
   return [
     lineNumbers(),
+    lintGutter(),
     history(),
     drawSelection(),
     indentOnInput(),
@@ -114,8 +121,13 @@ function against(original: string): Extension {
   return unifiedMergeView({ original, mergeControls: false, gutter: true, collapseUnchanged: { margin: 4, minSize: 6 } });
 }
 
-function point(view: EditorView, number: number, message: string): void {
-  const line = view.state.doc.line(Math.min(Math.max(number, 1), view.state.doc.lines));
-  const found: Diagnostic = { from: line.from, to: line.to, severity: "error", message };
-  view.dispatch(setDiagnostics(view.state, [found]), { selection: { anchor: line.from }, scrollIntoView: true });
+function point(view: EditorView, faults: readonly Fault[]): void {
+  const found = faults.map((fault): Diagnostic => {
+    const line = view.state.doc.line(Math.min(Math.max(fault.line, 1), view.state.doc.lines));
+    return { from: line.from, to: line.to, severity: "error", message: fault.message };
+  });
+  const first = found[0];
+  if (!first) return;
+  const ordered = [...found].sort((a, b) => a.from - b.from);
+  view.dispatch(setDiagnostics(view.state, ordered), { selection: { anchor: first.from }, scrollIntoView: true });
 }

@@ -1,0 +1,48 @@
+"""Where the messages of a grading point at in the submitted file: lines, with what is said about each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kernelgate.protocol import Result
+from kernelgate.text import line
+from kernelgate.verdicts import Verdict
+
+MOST = 20
+_COMPILER = re.compile(
+    r"([A-Za-z0-9_.-]+\.(?:cu|py))(?:\((\d{1,6})\)|:(\d{1,6})(?::\d+)?)\s*:\s*(?:fatal )?error\b[^:]*:\s*(.+)"
+)
+_NAMED = re.compile(r'(?:File "?|^|\s)[^\s":]*?([A-Za-z0-9_.-]+\.(?:py|cu))"?(?:, line |:|\()(\d{1,6})', re.MULTILINE)
+
+
+class Fault(NamedTuple):
+    """A line of the file, counted from 1, and one line of plain text about it."""
+
+    line: int
+    message: str
+
+
+def faults(result: Result, filename: str) -> list[Fault]:
+    """At most MOST, the one to look at first in front: a compiler's first error, or where a traceback ends."""
+    if result.verdict not in (Verdict.COMPILE_ERROR, Verdict.RUNTIME_ERROR):
+        return []
+    found: dict[int, str] = {}
+    for fault in [*_of_compiler(result.log, filename)] or _last_named(result, filename):
+        found.setdefault(fault.line, fault.message)
+    return [Fault(number, message) for number, message in list(found.items())[:MOST]]
+
+
+def _of_compiler(log: str, filename: str) -> Iterator[Fault]:
+    for text in log.splitlines():
+        said = _COMPILER.search(text[:2000])
+        if said and said[1] == filename:
+            yield Fault(int(said[2] or said[3]), line(said[4], 300))
+
+
+def _last_named(result: Result, filename: str) -> Iterator[Fault]:
+    """Where a traceback ends in the file; its message is the result's own, which a traceback ends with."""
+    named = [int(number) for name, number in _NAMED.findall(result.log) if name == filename]
+    if named:
+        yield Fault(named[-1], line(result.message, 300))
