@@ -105,6 +105,7 @@ def _finished(item: SubmissionView, stage: Stage | None) -> dict[str, Any]:
         "headline": ABOUT[Verdict(result.verdict)].title,
         "case_states": {case.name: case.state for case in result.cases},
         "cases_right": sum(case.state == "right" for case in result.cases) if result.cases else None,
+        "cases_ran": any(case.state != "not_run" for case in result.cases),
         "wrong_case": title,
         "element": element(wrong) if wrong else "",
         "map_summary": errormap.summary(wrong.map, _shape(result, wrong)) if wrong and wrong.map else None,

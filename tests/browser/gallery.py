@@ -40,6 +40,13 @@ from tests.conftest import free_port, take_stages_as_proven, wait_until_ready
 RECORDED = ROOT / "benchmarks" / "results" / "h200_online_attention.json"
 PEOPLE = ("ada", "grace", "barbara", "edsger", "donald", "margaret", "frances", "katherine", "adele", "radia", "shafi",
           "leslie", "john_with_a_rather_long_handle_indeed")  # fmt: skip
+AUDITED: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("user.role", "barbara", {"before": "submitter", "after": "instructor"}),
+    ("stage.freeze", "online_softmax", {}),
+    ("stage.thaw", "online_softmax", {}),
+    ("token.create", "ada", {"token": 3, "scopes": ["read", "submit"]}),
+    ("stage.reload", "all stages", {}),
+)
 FILES = {"starter": "starter/attention.cu", "solution": "solution/attention.cu"}
 
 
@@ -98,26 +105,25 @@ def _fill(values: Settings) -> tuple[str, dict[str, str]]:
         _, token = create_token(session, root, name="gallery", days=7)
         people = [create_user(session, handle, Role.SUBMITTER) for handle in PEOPLE]
         session.add_all(_workers())
-        session.add(Audit(actor="admin", action="stage.freeze", target="online_softmax", data={"frozen": False}))
-        pages = _attention(session, stages["online_attention"], root, people)
+        for action, target, data in AUDITED:
+            session.add(Audit(actor="admin", action=action, target=target, data=data))
+        pages = attention(session, stages["online_attention"], root, people)
         pages |= gradings.fill(session, stages, root, people)
         pages |= _under_way(session, stages["online_attention"], root)
     return token, pages
 
 
 def _workers() -> list[WorkerRow]:
-    card = {"driver": "580.65", "celsius": 41, "fills_read_back": True, "free_memory_gib": 138.9}
-    layers = {"namespaces": True, "landlock": True, "seccomp": True, "cgroup": False}
     common = {"healthy": True, "started_at": now() - timedelta(days=3), "heartbeat_at": now()}
     return [
         WorkerRow(name="gpu-1", queues=["gpu-nvidia-h200", "cpu"], backends=["gpu", "torch"], gpu_model="NVIDIA H200",
-                  health={"sandbox": layers, "gpu": card, "missing": {}}, **common),
+                  health={"pid": 4711, "verifying": False, "missing": {}}, **common),
         WorkerRow(name="cpu-1", queues=["cpu"], backends=["torch", "emulator"], gpu_model=None,
-                  health={"sandbox": layers, "missing": {"gpu": "no CUDA driver"}}, **common),
+                  health={"pid": 4712, "verifying": False, "missing": {"gpu": "no NVIDIA driver"}}, **common),
     ]  # fmt: skip
 
 
-def _attention(session: Session, stage: Stage, root: User, people: list[User]) -> dict[str, str]:
+def attention(session: Session, stage: Stage, root: User, people: list[User]) -> dict[str, str]:
     """Every recorded grading, the slower ones first, as weeks of work; the administrator's own make a history."""
     recorded = [each for each in json.loads(RECORDED.read_text())["gradings"] if each["timing"]]
     recorded.sort(key=lambda each: each["timing"]["speedup"])
@@ -135,7 +141,8 @@ def _attention(session: Session, stage: Stage, root: User, people: list[User]) -
             hours=40 - place,
         )
         pages["accepted" if verdict is Verdict.ACCEPTED else "gate-missed"] = f"/submissions/{row.id}"
-    return pages
+    slower = pages["gate-missed"].rsplit("/", 1)[1]
+    return pages | {"compared": f"{pages['accepted']}/source?against={slower}"}
 
 
 def _source(stage: Stage, what: str) -> bytes:

@@ -75,10 +75,11 @@ def judged(stage: Stage, mistake: str | None, backend: Backend) -> Result:
     grader, reports, wrong = Grader(stage), [], None
     for case in stage.spec.cases:
         inputs = grader.inputs(case, SEED)
-        outputs = {
-            name: RawTensor(case.dtype, tensor.shape, np.ascontiguousarray(tensor.astype(case.dtype)).tobytes())
-            for name, tensor in grader.reference(case, inputs, mistake).items()
-        }
+        with np.errstate(over="ignore"):  # a mistake may overflow in the case's dtype, as a submission would
+            outputs = {
+                name: RawTensor(case.dtype, tensor.shape, np.ascontiguousarray(tensor.astype(case.dtype)).tobytes())
+                for name, tensor in grader.reference(case, inputs, mistake).items()
+            }
         report, found = judge_case(stage, CaseOutcome(case, inputs, outputs, grader.reference(case, inputs)), 3.1)
         reports.append(report)
         wrong = wrong or found

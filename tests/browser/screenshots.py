@@ -1,25 +1,38 @@
-"""Takes the pictures of docs/screenshots/ from a running service, in both themes and at both widths.
+"""Takes the pictures of docs/screenshots/: every page, in both themes, some at a phone's width.
 
-    python -m tests.browser.screenshots http://127.0.0.1:8000 kg_…
+    python -m tests.browser.screenshots            # --only home --only wrong for some of them
 
-The token is an administrator's. Two shipped files are submitted to `online_softmax`, a wrong one and an honest one, so the
-service should be one whose board may show them. Look at what it wrote before you commit it.
+They show a service of its own (tests/browser/gallery.py) whose timed results are gradings recorded on an H200. Look at what it
+wrote before you commit it.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
-from pathlib import Path
+from collections.abc import Iterator
 from typing import NamedTuple
 
-import httpx
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from kernelgate.settings import ROOT
-from tests.browser.conftest import HONEST, NAMES, WRONG
+from tests.browser import palette
+from tests.browser.conftest import NAMES
+from tests.browser.gallery import Gallery, gallery
 
 FOLDER = ROOT / "docs" / "screenshots"
+SOFTMAX, ATTENTION = "/stages/online_softmax", "/stages/online_attention"
+STRANGERS = {"sign-in": "/sign-in", "sign-up": "/sign-up", "not-found": "/nothing"}
+PAGES = {
+    "home": "/", "stages": "/stages", "stage": SOFTMAX, "stage-cuda": ATTENTION, "leaderboards": "/leaderboard",
+    "leaderboard": "/leaderboard/online_attention", "leaderboard-values": "/leaderboard/online_softmax",
+    "mine": "/me/submissions", "account": "/me/tokens", "docs": "/docs/measuring", "admin-queue": "/admin/queue",
+    "admin-submissions": "/admin/submissions", "admin-stages": "/admin/stages", "admin-stage": f"/admin{SOFTMAX}?preview=1",
+    "admin-users": "/admin/users", "admin-user": "/admin/users/ada", "admin-invites": "/admin/invites",
+    "admin-audit": "/admin/audit",
+}  # fmt: skip
+ON_A_PHONE = ("home", "stage", "wrong", "accepted", "leaderboard", "mine", "running")
+HEIGHTS = {"wrong": 1180, "accepted": 1120, "leaderboard": 1000, "admin-stage": 980, "correct": 900}
 
 
 class Picture(NamedTuple):
@@ -32,57 +45,52 @@ class Picture(NamedTuple):
     height: int
 
 
-def pictures(wrong: str, accepted: str) -> list[Picture]:
-    stage = "/stages/online_softmax"
-    return [
-        Picture("home-light", "/", "light", 1280, 800),
-        Picture("home-dark", "/", "dark", 1280, 800),
-        Picture("stage-light", stage, "light", 1280, 720),
-        Picture("stage-dark", stage, "dark", 1280, 720),
-        Picture("stage-phone-dark", stage, "dark", 390, 844),
-        Picture("wrong-answer-light", wrong, "light", 1280, 1060),
-        Picture("wrong-answer-phone-light", wrong, "light", 390, 844),
-        Picture("accepted-dark", accepted, "dark", 1280, 800),
-        Picture("leaderboard-dark", "/leaderboard/online_softmax", "dark", 1280, 560),
-        Picture("admin-stage-light", f"/admin{stage}", "light", 1280, 720),
-    ]
+def pictures(found: Gallery) -> Iterator[Picture]:
+    pages = {**STRANGERS, **PAGES, **found.pages}
+    for theme in ("light", "dark"):
+        for name, path in pages.items():
+            yield Picture(f"{name}-{theme}", path, theme, 1280, HEIGHTS.get(name, 800))
+        for name in ON_A_PHONE:
+            yield Picture(f"{name}-phone-{theme}", pages[name], theme, 390, 844)
 
 
-def submit(client: httpx.Client, path: Path) -> str:
-    """The address of the graded submission of a shipped file."""
-    fields = {"stage": "online_softmax", "wait": "60"}
-    answer = client.post("/submit", data=fields, files={"file": ("online_softmax.py", path.read_bytes())})
-    answer.raise_for_status()
-    return f"/submissions/{answer.json()['id']}"
+def sign_in(context: BrowserContext, found: Gallery) -> Page:
+    page = context.new_page()
+    page.goto(f"{found.url}/sign-in")
+    page.get_by_label("Token").fill(found.token)
+    page.get_by_role("main").get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign out").wait_for()
+    return page
 
 
-def take(browser: Browser, url: str, token: str, picture: Picture) -> None:
-    viewport = {"width": picture.width, "height": picture.height}
-    with browser.new_context(color_scheme=picture.theme, viewport=viewport, reduced_motion="reduce") as context:
-        page = context.new_page()
-        page.goto(f"{url}/sign-in?next={picture.path}")
-        page.get_by_label("Token").fill(token)
-        page.get_by_role("main").get_by_role("button", name="Sign in").click()
-        page.wait_for_url(f"{url}{picture.path}")
-        page.wait_for_load_state("networkidle")
-        if picture.path.startswith("/stages/") and picture.width > 1180:
-            page.locator(".editor .cm-content").wait_for()
-        page.screenshot(path=FOLDER / f"{picture.name}.png")
+def take(page: Page, blank: Page, url: str, picture: Picture) -> None:
+    page.set_viewport_size({"width": picture.width, "height": picture.height})
+    page.emulate_media(color_scheme="dark" if picture.theme == "dark" else "light")
+    page.goto(url + picture.path)
+    page.wait_for_timeout(300)  # what a page fetches once it stands: the figure, the error map
+    if picture.path.startswith("/stages/") and picture.width > 1180:
+        page.locator(".editor .cm-content").wait_for()
+    palette.write(blank, page.screenshot(), FOLDER / f"{picture.name}.png")
+
+
+def take_all(browser: Browser, found: Gallery, only: list[str]) -> None:
+    with browser.new_context(reduced_motion="reduce") as signed_in, browser.new_context() as nobody:
+        page, stranger, blank = sign_in(signed_in, found), nobody.new_page(), nobody.new_page()
+        for picture in pictures(found):
+            if only and not any(picture.name.startswith(name) for name in only):
+                continue
+            take(stranger if picture.path in STRANGERS.values() else page, blank, found.url, picture)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("url")
-    parser.add_argument("token")
-    asked = parser.parse_args()
-    found = next(path for name in NAMES if (path := shutil.which(name)))
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="pictures whose name begins so")
+    only = parser.parse_args().only
+    chromium = next(path for name in NAMES if (path := shutil.which(name)))
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with httpx.Client(base_url=asked.url, headers={"authorization": f"Bearer {asked.token}"}, timeout=90) as client:
-        wrong, accepted = submit(client, WRONG), submit(client, HONEST)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        for picture in pictures(wrong, accepted):
-            take(browser, asked.url, asked.token, picture)
+    with gallery(worker=False) as found, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        take_all(browser, found, only)
         browser.close()
 
 

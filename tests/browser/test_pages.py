@@ -5,8 +5,15 @@ from __future__ import annotations
 import httpx
 import pytest
 from playwright.sync_api import expect
+from sqlalchemy import create_engine, pool, select
+from sqlalchemy.orm import Session
 
+from kernelgate.accounts import create_user
+from kernelgate.models import Role, User
+from kernelgate.settings import ROOT
+from kernelgate.stages import load_stages
 from tests.browser.conftest import AXE, HONEST, WRONG, Open
+from tests.browser.gallery import attention
 from tests.conftest import Service
 
 pytestmark = pytest.mark.browser
@@ -32,14 +39,26 @@ def graded(service: Service) -> list[str]:
     return found
 
 
+@pytest.fixture(scope="module")
+def measured(service: Service) -> list[str]:
+    """Pages of gradings that were recorded on a GPU, stored as the administrator's and as those of four others."""
+    stage = load_stages(ROOT / "graders")[0]["online_attention"]
+    engine = create_engine(service.env["KERNELGATE_DATABASE_URL"], poolclass=pool.NullPool)
+    with Session(engine) as session, session.begin():
+        root = session.scalars(select(User).where(User.handle == "admin")).one()
+        people = [create_user(session, f"measured_{n}", Role.SUBMITTER) for n in range(4)]
+        pages = attention(session, stage, root, people)
+    return [*pages.values(), "/leaderboard/online_attention", "/leaderboard/online_attention?each=submission&offset=50"]
+
+
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
 def test_pages_fit_and_axe_finds_nothing(
-    visit: Open, service: Service, graded: list[str], width: int, theme: str
+    visit: Open, service: Service, graded: list[str], measured: list[str], width: int, theme: str
 ) -> None:
     if not AXE.is_file():
         pytest.skip("axe-core is not installed: npm ci in web/")
     found = []
-    for token, paths in (("", OPEN), (service.admin_token, (*ADMIN, *graded, f"{graded[1]}/source"))):
+    for token, paths in (("", OPEN), (service.admin_token, (*ADMIN, *graded, f"{graded[1]}/source", *measured))):
         person = visit(width, 900, theme=theme)
         if token:
             person.sign_in(token)
@@ -135,3 +154,44 @@ def test_a_wrong_tensor_can_be_pointed_at(visit: Open, graded: list[str], servic
     page = person.go(graded[1])
     page.locator(".error-map image").hover()
     expect(page.locator("[data-under]")).to_contain_text("tolerance")
+
+
+def test_an_error_map_is_looked_at_closely_with_keys_and_buttons(
+    visit: Open, graded: list[str], service: Service
+) -> None:
+    person = visit()
+    person.sign_in(service.admin_token)
+    page = person.go(graded[1])
+    window, keys = page.locator(".error-map svg.window"), page.keyboard
+    whole = str(window.get_attribute("viewBox"))
+    page.locator(".error-map .frame").focus()
+    keys.press("ArrowDown")
+    expect(page.locator("[data-under]")).to_contain_text("tolerance")
+    keys.press("+")
+    assert window.get_attribute("viewBox") != whole
+    keys.press("0")
+    assert window.get_attribute("viewBox") == whole
+    page.get_by_role("button", name="Zoom to the first wrong cell").click()
+    expect(page.locator("[data-under]")).to_contain_text("times the tolerance")
+
+
+def test_two_submissions_are_picked_and_compared(visit: Open, graded: list[str], service: Service) -> None:
+    person = visit()
+    person.sign_in(service.admin_token)
+    page = person.go("/me/submissions?stage=online_softmax")
+    for address in graded:
+        page.get_by_label(f"Compare {address.rsplit('/', 1)[1][:8]}").check()
+    page.get_by_role("button", name="Compare the two chosen").click()
+    expect(page.get_by_role("heading", name="What changed")).to_be_visible()
+    expect(page.locator(".diff-add").first).to_be_visible()
+
+
+def test_a_place_on_a_board_is_found(visit: Open, measured: list[str], service: Service) -> None:
+    person = visit()
+    person.sign_in(service.admin_token)
+    page = person.go(measured[-2])
+    page.get_by_role("link", name="You: ").click()
+    expect(page.locator("tr:target")).to_contain_text("admin")
+    page.get_by_label("Find a handle").fill("measured_1")
+    page.keyboard.press("Enter")
+    expect(page.locator(".board tbody tr")).to_have_count(1)
