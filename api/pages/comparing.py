@@ -87,5 +87,7 @@ def _delta(
         yield Delta(name, old, new, "", None)
         return
     share = f"{100 * (after - before) / before:+.1f} %" if before else "from none"
+    if share in ("+0.0 %", "-0.0 %"):
+        share = "under 0.1 %"
     better = None if more_is_better is None else (after > before) == more_is_better
     yield Delta(name, old, new, share.replace("-", "−"), better)
