@@ -19,6 +19,9 @@ from worker.placement import Buffer
 MAX_TAPE = 8 << 20
 MAX_ENTRIES = 20_000
 MAX_ARGUMENTS = 32 * 1024
+MAX_DESCRIPTORS = 1000
+MAX_RANK = 5
+DESCRIPTOR_BYTES = 128
 DEFAULT, GIVEN = 0, 1
 SYMBOLS = range(0x5A00_0000_0000, 0x5B00_0000_0000)
 UINT32 = range(1 << 32)
@@ -80,6 +83,22 @@ Work = Launch | Fill | Copy | Upload
 
 
 @dataclass(frozen=True)
+class Descriptor:
+    """The arguments of one cuTensorMapEncodeTiled, in its own order; sizes, strides (bytes), box and steps innermost first."""
+
+    type: int
+    address: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    steps: tuple[int, ...]
+    interleave: int
+    swizzle: int
+    promotion: int
+    fill: int
+
+
+@dataclass(frozen=True)
 class Node:
     """One piece of work and the nodes that must have ended before it starts."""
 
@@ -99,10 +118,14 @@ class Violation:
 
 @dataclass
 class Tape:
-    """One recorded call. variables: name → (stand-in address, bytes). shared_limits: kernel → dynamic shared memory."""
+    """One recorded call. variables: name → (stand-in address, bytes). shared_limits: kernel → dynamic shared memory.
+
+    descriptors: the 128 bytes that stand for a TMA descriptor in arguments and uploads → what it describes.
+    """
 
     nodes: list[Node] = field(default_factory=list)
     variables: dict[str, tuple[int, int]] = field(default_factory=dict)
+    descriptors: dict[bytes, Descriptor] = field(default_factory=dict)
     shared_limits: dict[str, int] = field(default_factory=dict)
     carveouts: dict[str, int] = field(default_factory=dict)
     last_error: str | None = None
@@ -243,6 +266,29 @@ class _Reader:
         address = _number(entry, "address", SYMBOLS)
         self.tape.variables[_text(entry, "name", 4096)] = (address, _number(entry, "bytes", range(1 << 40)))
 
+    def _descriptor(self, entry: dict[str, Any]) -> None:
+        token = bytes.fromhex(_text(entry, "token", 2 * DESCRIPTOR_BYTES))
+        sizes = _numbers(entry, "sizes", range(1, (1 << 32) + 1))
+        rank = len(sizes)
+        if len(token) != DESCRIPTOR_BYTES or not 1 <= rank <= MAX_RANK or len(self.tape.descriptors) >= MAX_DESCRIPTORS:
+            raise ValueError(f"{len(token)} bytes, rank {rank}, after {len(self.tape.descriptors)} others")
+        strides = _numbers(entry, "strides", range(1 << 40))
+        box, steps = _numbers(entry, "box", range(1, 257)), _numbers(entry, "steps", range(1, 9))
+        if (len(strides), len(box), len(steps)) != (rank - 1, rank, rank):
+            raise ValueError(f"strides, box and steps do not fit rank {rank}")
+        self.tape.descriptors[token] = Descriptor(
+            type=_number(entry, "type", range(32)),
+            address=self._inside(_number(entry, "address", range(1 << 63)), 1),
+            sizes=sizes,
+            strides=strides,
+            box=box,
+            steps=steps,
+            interleave=_number(entry, "interleave", range(8)),
+            swizzle=_number(entry, "swizzle", range(16)),
+            promotion=_number(entry, "promotion", range(8)),
+            fill=_number(entry, "fill", range(4)),
+        )
+
     def _attribute(self, entry: dict[str, Any]) -> None:
         kernel, value = _text(entry, "kernel", 4096), _number(entry, "value", range(-1, 1 << 20))
         which = _number(entry, "which", range(64))
@@ -282,6 +328,7 @@ _WORK: dict[str, Any] = {
 }
 _ORDER: dict[str, Any] = {
     "variable": _Reader._variable,
+    "descriptor": _Reader._descriptor,
     "attribute": _Reader._attribute,
     "nonblocking": _Reader._nonblocking,
     "record": _Reader._record,
@@ -304,6 +351,13 @@ def _text(entry: dict[str, Any], key: str, limit: int = 2000) -> str:
     if not isinstance(value, str) or len(value) > limit:
         raise ValueError(f"{key} is a text of at most {limit} characters")
     return value
+
+
+def _numbers(entry: dict[str, Any], key: str, accepted: range) -> tuple[int, ...]:
+    values = entry[key]
+    if not isinstance(values, list) or any(type(value) is not int or value not in accepted for value in values):
+        raise ValueError(f"{key} is {str(values)[:60]}; {accepted.start} to {accepted.stop - 1} are accepted")
+    return tuple(values)
 
 
 def _triple(value: Any, accepted: Iterable[int]) -> tuple[int, int, int]:

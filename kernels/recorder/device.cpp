@@ -98,12 +98,4 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     properties->unifiedAddressing = 1;
     return cudaSuccess;
 }
-
-cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void**, unsigned, unsigned long long,
-                                             cudaDriverEntryPointQueryResult*) {
-    violation("driver_call", "cudaGetDriverEntryPointByVersion", symbol ? symbol : "");
-}
-cudaError_t cudaGetDriverEntryPoint(const char* symbol, void**, unsigned long long, cudaDriverEntryPointQueryResult*) {
-    violation("driver_call", "cudaGetDriverEntryPoint", symbol ? symbol : "");
-}
 }

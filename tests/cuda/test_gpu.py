@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kernelgate.protocol import Result
-from kernelgate.stages import Backend, Stage
+from kernelgate.stages import Backend, Case, Stage
 from kernelgate.verdicts import Verdict
-from worker import measuring
+from worker.compile import architecture, compile_cuda
 from worker.crew import Crew
 from worker.diagnosis import sanitizer
 from worker.gpu import fit, missing_gpu, model, spare
 from worker.grade import grade, new_seed
+from worker.job import Job
+from worker.measuring import Bench, look, probe
+from worker.placement import Edge, place
+from worker.record import Device, Take, record
 from worker.remeasure import calibrate, told
 from worker.sandbox import Sandbox
 
@@ -42,7 +49,7 @@ def graded(stage: Stage, sandbox: Sandbox) -> Grade:
 
 def test_the_card_is_well(card: str) -> None:
     assert card
-    assert measuring.look() is None
+    assert look() is None
     assert fit()
 
 
@@ -85,6 +92,35 @@ def test_a_fault_is_told_with_its_line(graded: Grade, stage: Stage) -> None:
     place = re.search(r"compute-sanitizer: Invalid __global__ write of size 4 bytes in attention\.cu:(\d+)", message)
     assert place is not None, message
     assert "out[" in (stage.folder / name).read_text().splitlines()[int(place[1]) - 1]
+
+
+def test_a_tensor_map_reads_what_the_seam_described(job: Callable[[str], Job], sources: Path, device: Device) -> None:
+    facts = probe()
+    assert isinstance(facts, dict)
+    if facts["capability"][0] < 9:
+        pytest.skip("tensor maps need a card of compute capability 9.0 or later")
+    tokens = 13
+    made = job((sources / "tensor_map.cu").read_text())
+    compiled = compile_cuda(made, architecture(*facts["capability"]))
+    case = Case(name="map", title="", group="", params={"tokens": tokens})
+    take = Take(case, Edge.END, place({"qkv": 3072 * tokens, "out": 2048 * tokens}, frozenset({"out"}), Edge.END))
+    tape = record(made, compiled, device, [take])[take.label]
+    qkv = np.random.default_rng(1).standard_normal((tokens, 768)).astype(np.float32)
+    buffers = {name: asdict(buffer) for name, buffer in take.buffers.items()}
+    bench = Bench()
+    try:
+        bench.facts()
+        bench.send({"kind": "module", "which": "user"}, compiled.device)
+        assert bench.receive(30)[0]["kind"] == "loaded"
+        order = {"kind": "case", "buffers": buffers, "tape": len(tape.raw), "within_s": 5.0}
+        bench.send(order, tape.raw + qkv.tobytes())
+        answer, payload = bench.receive(30)
+    finally:
+        bench.close()
+    assert answer["kind"] == "result", answer
+    out = np.frombuffer(payload, np.float32).reshape(tokens, 512)
+    assert np.array_equal(out[:, :64], qkv[:, 640:704])
+    assert np.isnan(out[:, 64:]).all(), "nothing else was written"
 
 
 def test_a_calibration_has_a_row_for_every_file(stage: Stage, sandbox: Sandbox, card: str) -> None:

@@ -16,7 +16,7 @@ from worker.failures import Failure
 from worker.job import Job
 from worker.placement import Edge, place
 from worker.record import Device, Take, record
-from worker.tape import Copy, Fill, Launch, Tape, Upload
+from worker.tape import Copy, Descriptor, Fill, Launch, Tape, Upload
 
 pytestmark = pytest.mark.nvcc
 
@@ -116,6 +116,42 @@ def test_what_cannot_count_is_named(
         run(which)
     assert (caught.value.verdict, caught.value.reason) == (verdict, reason)
     assert said in caught.value.message
+
+
+def test_a_tensor_map_is_recorded_as_it_was_asked_for(job: Callable[[str], Job], sources: Path, device: Device) -> None:
+    made = job((sources / "tensor_map.cu").read_text())
+    compiled = compile_cuda(made, "90a")
+    case = Case(name="map", title="", group="", params={"tokens": 13})
+    take = Take(case, Edge.END, place({"qkv": 3072 * 13, "out": 2048 * 13}, frozenset({"out"}), Edge.END))
+    tape = record(made, compiled, device, [take])[take.label]
+    ((token, wanted),) = tape.descriptors.items()
+    assert wanted == Descriptor(
+        type=7,
+        address=take.buffers["qkv"].address,
+        sizes=(768, 13),
+        strides=(3072,),
+        box=(64, 8),
+        steps=(1, 1),
+        interleave=0,
+        swizzle=0,
+        promotion=2,
+        fill=0,
+    )
+    (work,) = (node.work for node in tape.nodes)
+    assert isinstance(work, Launch)
+    (first, size), (second, _), _ = compiled.cubin.kernels[work.kernel].parameters
+    assert work.arguments[first : first + size] == token
+    assert struct.unpack("<Qi", work.arguments[second:]) == (take.buffers["out"].address, 13)
+
+
+def test_another_driver_call_is_refused_by_name(job: Callable[[str], Job], sources: Path, device: Device) -> None:
+    source = (sources / "tensor_map.cu").read_text().replace('"cuTensorMapEncodeTiled"', '"cuMemAlloc"')
+    made = job(source)
+    case = Case(name="map", title="", group="", params={"tokens": 13})
+    take = Take(case, Edge.END, place({"qkv": 3072 * 13, "out": 2048 * 13}, frozenset({"out"}), Edge.END))
+    with pytest.raises(Failure, match="cuMemAlloc") as caught:
+        record(made, compile_cuda(made, "90a"), device, [take])
+    assert caught.value.reason == "driver_call"
 
 
 def test_a_forked_process_has_nothing_to_say(run: Callable[[int], tuple[Take, Tape]]) -> None:

@@ -28,6 +28,12 @@ def read(*entries: dict[str, Any], end: bool = True) -> Tape:
     return read_tape("\n".join(json.dumps(entry) for entry in lines).encode(), BUFFERS)
 
 
+def descriptor(**changed: Any) -> dict[str, Any]:
+    shape = {"sizes": [4, 4], "strides": [16], "box": [4, 2], "steps": [1, 1]}
+    modes = {"type": 7, "interleave": 0, "swizzle": 0, "promotion": 0, "fill": 0}
+    return {"op": "descriptor", "token": "ab" * 128, "address": OUT, **shape, **modes, **changed}
+
+
 def order(*entries: dict[str, Any]) -> list[tuple[int, ...]]:
     return [node.after for node in read(*entries).nodes]
 
@@ -104,6 +110,14 @@ def test_an_event_recorded_before_the_work_joins_nothing() -> None:
         (launch(arguments="00" * 40_000), "at most"),
         (launch(kernel=7), "kernel is a text"),
         ({"op": "variable", "name": "v", "bytes": 4, "address": OUT}, "address is"),
+        (descriptor(token="00" * 64), "64 bytes"),
+        (descriptor(sizes=[]), "rank 0"),
+        (descriptor(sizes=[4] * 6), "rank 6"),
+        (descriptor(strides=[16, 16]), "do not fit rank 2"),
+        (descriptor(box=[257, 1]), "box is"),
+        (descriptor(steps="11"), "steps is"),
+        (descriptor(type=True), "type is True"),
+        (descriptor(address=OUT - 1), "lie in no buffer"),
         ({"op": "run_this"}, "run_this"),
         ({"nothing": 1}, "op"),
         ({"op": "copy", "stream": 1, "to": OUT, "from": 0, "bytes": 4}, "lie in no buffer"),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from functools import cached_property
 from typing import Any
 
 from cuda.bindings import driver as cu
 
+from worker.bench.descriptors import RefusedDescriptorError, encode
 from worker.bench.driver import check
+from worker.cubin import MalformedCubinError, read_cubin
 from worker.tape import Copy, Fill, Launch, Tape, Upload
 
 
@@ -19,6 +22,7 @@ class Module:
     """A loaded cubin: its kernels and its variables by name."""
 
     def __init__(self, image: bytes) -> None:
+        self.image = image
         self.library = check(cu.cuLibraryLoadData(image, [], [], 0, [], [], 0), "load")
         count = check(cu.cuLibraryGetKernelCount(self.library))
         found = check(cu.cuLibraryEnumerateKernels(count, self.library))
@@ -34,10 +38,43 @@ class Module:
                 return sizes
             sizes.append((int(answer[1]), int(answer[2])))
 
+    def layout(self, name: str, recorded: int) -> list[tuple[int, int]]:
+        """Where each parameter lies in a block of `recorded` bytes, as (offset, size). Raises UnplayableError.
+
+        The recorder lays arguments out as the cubin states it. The driver may count otherwise where a parameter asks for more
+        than eight bytes' alignment, as a TMA descriptor does.
+        """
+        known = self.parameters(name)
+        if _end(known) == recorded:
+            return known
+        stated = self._stated.get(name, [])
+        if _end(stated) == recorded and [size for _, size in stated] == [size for _, size in known]:
+            return stated
+        raise UnplayableError(f"kernel {name[:200]} was recorded with {recorded} bytes of arguments")
+
+    @cached_property
+    def _stated(self) -> dict[str, list[tuple[int, int]]]:
+        try:
+            return {name: kernel.parameters for name, kernel in read_cubin(self.image).kernels.items()}
+        except MalformedCubinError:
+            return {}
+
     def variable(self, name: str) -> tuple[int, int]:
         """Address and bytes of a `__device__` or `__constant__` variable."""
         address, size = check(cu.cuLibraryGetGlobal(self.library, name.encode()), f"variable {name[:80]}")
         return int(address), int(size)
+
+
+def _end(parameters: list[tuple[int, int]]) -> int:
+    return max((offset + size for offset, size in parameters), default=0)
+
+
+def _aligned(data: bytes) -> Any:
+    """A copy of `data` as ctypes characters that start at a multiple of 64 bytes, as descriptors have to."""
+    room = ctypes.create_string_buffer(len(data) + 64)
+    held = (ctypes.c_char * max(1, len(data))).from_buffer(room, -ctypes.addressof(room) % 64)
+    ctypes.memmove(held, data, len(data))
+    return held
 
 
 class Replay:
@@ -57,6 +94,7 @@ class Replay:
                 raise UnplayableError(f"variable {name[:80]} has {real} bytes, not {size}")
             self.moved[range(stand_in, stand_in + size + 1)] = address
         self._prepare(tape)
+        self.descriptors = self._encoded(tape)
         self.graph = check(cu.cuGraphCreate(0))
         nodes: list[Any] = []
         for node in tape.nodes:
@@ -82,6 +120,18 @@ class Replay:
             wanted = attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
             check(cu.cuFuncSetAttribute(self._function(name), wanted, share))
 
+    def _encoded(self, tape: Tape) -> dict[bytes, bytes]:
+        try:
+            return {token: encode(wanted, self._real(wanted.address)) for token, wanted in tape.descriptors.items()}
+        except RefusedDescriptorError as error:
+            raise UnplayableError(str(error)) from error
+
+    def _with_descriptors(self, data: bytes) -> bytes:
+        """Puts encoded descriptors where their tokens stand; both have 128 bytes."""
+        for token, encoded in self.descriptors.items():
+            data = data.replace(token, encoded)
+        return data
+
     def _function(self, name: str) -> Any:
         if name not in self.module.functions:
             raise UnplayableError(f"no kernel {name[:200]}")
@@ -102,21 +152,17 @@ class Replay:
             case Copy():
                 return self._copy(after, work.to, work.size, device=self._real(work.source))
             case Upload():
-                data = ctypes.create_string_buffer(work.data, len(work.data))
+                data = ctypes.create_string_buffer(self._with_descriptors(work.data), len(work.data))
                 self.kept.append(data)
                 return self._copy(after, work.to, len(work.data), host=ctypes.addressof(data))
 
     def _launch(self, work: Launch, after: list[Any]) -> Any:
         function = self._function(work.kernel)
-        sizes = self.module.parameters(work.kernel)
-        if max((offset + size for offset, size in sizes), default=0) != len(work.arguments):
-            raise UnplayableError(
-                f"kernel {work.kernel[:200]} was recorded with {len(work.arguments)} bytes of arguments"
-            )
+        sizes = self.module.layout(work.kernel, len(work.arguments))
         block = bytearray(work.arguments)
         if self.moved:
             self._move_pointers(block)
-        held = ctypes.create_string_buffer(bytes(block), max(1, len(block)))
+        held = _aligned(self._with_descriptors(bytes(block)))
         pointers = (ctypes.c_void_p * max(1, len(sizes)))(*(ctypes.addressof(held) + offset for offset, _ in sizes))
         self.kept += [held, pointers]
         node = cu.CUDA_KERNEL_NODE_PARAMS()
