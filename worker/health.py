@@ -1,4 +1,4 @@
-"""Whether this host's card may be given work: asked before each submission, and remembered for the whole host.
+"""Whether the card may be given work: asked before each submission, and remembered for all processes that see this card.
 
 A worker is two processes. The one that grades asks the card before it claims a submission; when it is not well, it writes why
 into a file and leaves the submission queued. The one that keeps the worker reads the file, stops taking work, says so, and
@@ -11,8 +11,8 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from kernelgate.settings import settings
 from kernelgate.text import line
+from worker.turns import card_file
 
 log = logging.getLogger(__name__)
 
@@ -45,10 +45,9 @@ def _note(why: str | None) -> bool:
         _file().unlink(missing_ok=True)
         return True
     log.error("the card is not well and takes no work: %s", why)
-    _file().parent.mkdir(parents=True, exist_ok=True)
     _file().write_text(line(why, 500) + "\n")
     return False
 
 
 def _file() -> Path:
-    return settings().data_dir / "card-unwell"
+    return card_file("unwell")

@@ -11,6 +11,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO
 
 from kernelgate.settings import settings
@@ -37,7 +38,12 @@ def alone() -> Iterator[None]:
 
 def _opened(part: str) -> IO[str]:
     """A lock file; closing it lets go. Never inherited, for a child would go on holding the lock."""
+    return card_file(part).open("w")
+
+
+def card_file(part: str) -> Path:
+    """Where this host keeps something about the cards that this process sees. Its folder exists."""
     cards = "".join(letter if letter.isalnum() else "_" for letter in os.environ.get("CUDA_VISIBLE_DEVICES", ""))[:80]
-    folder = settings().data_dir / "turns"
+    folder = settings().data_dir / "cards"
     folder.mkdir(parents=True, exist_ok=True)
-    return (folder / f"{cards or 'all'}.{part}").open("w")
+    return folder / f"{cards or 'all'}.{part}"

@@ -21,6 +21,7 @@ from tests.conftest import forget_settings
 from worker import gpu, health, tasks
 from worker.gpu import missing_gpu
 from worker.sandbox import Sandbox
+from worker.turns import card_file
 
 BROKEN = "a test kernel computed 3 of 16384 values wrongly"
 
@@ -64,6 +65,16 @@ def test_what_was_found_is_remembered_until_the_card_is_well(data_dir_of_its_own
     assert health.fit(card.look)
 
 
+def test_cards_that_are_seen_apart_are_judged_apart(data_dir_of_its_own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    del data_dir_of_its_own
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert not health.fit(Card(BROKEN).look)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert health.fit(Card(None).look)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert health.why_unwell() == BROKEN
+
+
 def test_an_unwell_card_leaves_the_submission_queued(
     data_dir_of_its_own: Path,
     database: str,
@@ -100,7 +111,9 @@ def test_an_unwell_card_leaves_the_submission_queued(
 @pytest.mark.skipif(missing_gpu() is None, reason="this host's own card is well, and the worker would find that out")
 def test_a_worker_with_an_unwell_card_says_so_and_takes_no_work(data_dir_of_its_own: Path, database: str) -> None:
     del database
-    (data_dir_of_its_own / "card-unwell").write_text(BROKEN)
+    found = card_file("unwell")
+    assert found.is_relative_to(data_dir_of_its_own)
+    found.write_text(BROKEN)
     worker = Child(
         "worker",
         [sys.executable, "-m", "kernelgate", "worker"],
@@ -112,7 +125,7 @@ def test_a_worker_with_an_unwell_card_says_so_and_takes_no_work(data_dir_of_its_
         row = _row(lambda row: not row.healthy)
         assert row.health["card"]
         assert "celery" not in _commands(worker.pid)
-        (data_dir_of_its_own / "card-unwell").unlink()
+        found.unlink()
         assert "card" not in _row(lambda row: row.healthy).health
         assert "celery" in _commands(worker.pid)
     finally:

@@ -111,7 +111,7 @@ class Bench:
                 user_outputs=held["user"],
                 fresh=lambda rng: grader.again(case, base, rng),
                 tolerance=stage.tolerance(case),
-                clocks=Clocks(self.card.ordinal),
+                clocks=Clocks(self.card.bus),
                 call_s=order["within_s"],
                 ahead=not self.card.host_readable,
             )

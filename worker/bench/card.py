@@ -51,6 +51,7 @@ class Card:
         check(cu.cuInit(0), "cuInit")
         self.ordinal = 0
         self.device = int(check(cu.cuDeviceGet(self.ordinal)))
+        self.bus = bytes(check(cu.cuDeviceGetPCIBusId(32, self.device))).split(b"\0")[0]
         self.context = check(cu.cuDevicePrimaryCtxRetain(self.device), "context")
         check(cu.cuCtxSetCurrent(self.context))
         self.attributes = {
@@ -87,7 +88,7 @@ class Card:
 
     def fp32_peak(self) -> float:
         """FLOP/s at the highest SM clock."""
-        clocks = Clocks(self.ordinal)
+        clocks = Clocks(self.bus)
         mhz = clocks.highest_sm_mhz() or self._attribute("CU_DEVICE_ATTRIBUTE_CLOCK_RATE") // 1000
         return 2.0 * LANES * self._attribute("CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT") * mhz * 1e6
 
@@ -97,7 +98,7 @@ class Card:
         return bool(self._attribute("CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS"))
 
     def strangers(self) -> list[str]:
-        return strangers(Clocks(self.ordinal))
+        return strangers(Clocks(self.bus))
 
     def facts(self) -> dict[str, Any]:
         """For the `ready` answer."""

@@ -20,16 +20,19 @@ class Reading:
 
 
 class Clocks:
-    """NVML, where it is installed; without it every reading is empty."""
+    """NVML, where it is installed; without it every reading is empty.
 
-    def __init__(self, ordinal: int = 0) -> None:
+    bus: the card's PCI bus id, for NVML counts cards that CUDA_VISIBLE_DEVICES hides from CUDA.
+    """
+
+    def __init__(self, bus: bytes) -> None:
         self.nvml: ctypes.CDLL | None = None
         self.device = ctypes.c_void_p()
         try:
             nvml = ctypes.CDLL("libnvidia-ml.so.1")
         except OSError:
             return
-        if nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetHandleByIndex_v2(ordinal, ctypes.byref(self.device)) == 0:
+        if nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetHandleByPciBusId_v2(bus, ctypes.byref(self.device)) == 0:
             self.nvml = nvml
 
     def _number(self, function: str, *arguments: int, width: type[ctypes.c_uint] = ctypes.c_uint) -> int:
