@@ -29,7 +29,7 @@ from worker.graders import Arrays
 from worker.job import CaseRun, Job
 from worker.measuring import Bench, BenchError, Spare, probe
 from worker.native import BuildError, recorder
-from worker.placement import Buffer, Edge, place
+from worker.placement import WORKSPACE, Buffer, Edge, place
 from worker.record import Device, Take, record
 from worker.seam import Kind, parameters
 from worker.tape import Tape
@@ -160,11 +160,12 @@ class _Grading:
 
     def _sizes(self, case: Case) -> dict[str, int]:
         inputs, shapes = self._inputs(case), self.job.grader.output_shapes(case)
+        workspace = {WORKSPACE: self.limits.workspace_kb * 1024} if self.limits.workspace_kb else {}
         pointers = [part for part in self.seam if part.kind in (Kind.INPUT, Kind.OUTPUT)]
         return {
             part.name: inputs[part.name].nbytes if part.kind is Kind.INPUT else 4 * int(np.prod(shapes[part.name]))
             for part in pointers
-        }
+        } | workspace
 
     def _inputs(self, case: Case) -> Arrays:
         if case.name not in self.made:
@@ -172,7 +173,7 @@ class _Grading:
         return self.made[case.name]
 
     def _outputs(self) -> frozenset[str]:
-        return frozenset(part.name for part in self.seam if part.kind is Kind.OUTPUT)
+        return frozenset(part.name for part in self.seam if part.kind is Kind.OUTPUT) | {WORKSPACE}
 
     def _place(self, case: Case, edge: Edge) -> dict[str, Buffer]:
         return place(self._sizes(case), self._outputs(), edge)

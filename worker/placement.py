@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 PAGE = 2 << 20
+WORKSPACE = "(workspace)"
+"""The name of the buffer that cudaMalloc hands out of: no seam has a parameter of that name, and nobody judges it."""
 LOWEST, HIGHEST = 0x6000_0000_0000, 0x6FFF_0000_0000
 """Free of both the host process's own mappings and what the driver takes."""
 STRIDE = 1 << 32

@@ -17,7 +17,7 @@ from worker.failures import Failure
 from worker.frames import printable
 from worker.job import Job
 from worker.native import recorder
-from worker.placement import Buffer, Edge
+from worker.placement import WORKSPACE, Buffer, Edge
 from worker.sandbox import End, Finished
 from worker.seam import Kind, Parameter, parameters
 from worker.tape import MalformedTapeError, Tape, UnjoinedError, Violation, read_tape
@@ -72,8 +72,14 @@ def _order(stage: Stage, compiled: Compiled, device: Device, takes: list[Take]) 
         numbers = f"{kernel.registers} {kernel.shared_bytes} {kernel.frame_bytes} {kernel.max_threads}"
         lines.append(f"kernel {kernel.name} {numbers} {sizes}")
     seam = parameters(stage.spec.seam.signature)
-    lines += [f"case {take.label} " + " ".join(_argument(part, take) for part in seam) for take in takes]
+    lines += [
+        " ".join(["case", take.label, *(_argument(part, take) for part in seam), *_workspace(take)]) for take in takes
+    ]
     return "\n".join(lines) + "\n"
+
+
+def _workspace(take: Take) -> list[str]:
+    return [f"w{take.buffers[WORKSPACE].address}"] if WORKSPACE in take.buffers else []
 
 
 def _argument(part: Parameter, take: Take) -> str:

@@ -43,6 +43,7 @@ void readCase(std::istringstream& words) {
     words >> one.label;
     while (words >> value) {
         if (value == "stream") one.integers.push_back(reinterpret_cast<std::uint64_t>(givenStream()));
+        else if (value[0] == 'w') one.workspace = std::strtoull(value.c_str() + 1, nullptr, 10);
         else if (value[0] == 'f') one.floats.push_back(std::strtof(value.c_str() + 1, nullptr));
         else one.integers.push_back(std::strtoull(value.c_str(), nullptr, 10));
     }
@@ -79,6 +80,7 @@ using Seam = void (*)(std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t
     open(one.label + ".tape");
     std::uint64_t i[6] = {};
     float f[8] = {};
+    workspace_at = one.workspace;
     std::copy(one.integers.begin(), one.integers.end(), i);
     std::copy(one.floats.begin(), one.floats.end(), f);
     for (const Variable* variable : variables())

@@ -4,10 +4,12 @@
 #include <cstring>
 
 namespace recorder {
+
+std::uint64_t workspace_at = 0;
+
 namespace {
 
-std::uint64_t arena_used = 0;
-constexpr std::uint64_t ARENA = 0x5b0000000000ull;
+std::uint64_t workspace_used = 0;
 
 std::uint64_t number(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
@@ -58,9 +60,10 @@ cudaError_t copyRows(void* to, std::size_t to_pitch, const void* from, std::size
 }
 
 cudaError_t allocate(void** pointer, std::size_t bytes, const char* call) {
-    if (arena_used + bytes > job.workspace) violation("workspace", call, "", bytes);
-    *pointer = reinterpret_cast<void*>(ARENA + arena_used);
-    arena_used += (bytes + 255) / 256 * 256;
+    if (!workspace_at || bytes > job.workspace || workspace_used > job.workspace - bytes)
+        violation("workspace", call, "", bytes);
+    *pointer = reinterpret_cast<void*>(workspace_at + workspace_used);
+    workspace_used += (bytes + 255) / 256 * 256;
     return cudaSuccess;
 }
 

@@ -37,6 +37,7 @@ struct Case {
     std::string label;
     std::vector<std::uint64_t> integers;
     std::vector<float> floats;
+    std::uint64_t workspace = 0;  // where this case's lies on the device; 0: the stage has none
 };
 
 struct Job {
@@ -50,6 +51,7 @@ struct Job {
 };
 
 extern Job job;
+extern std::uint64_t workspace_at;  // of the case that is being recorded; 0 while the library loads
 
 // Starts an empty tape that close() writes to `path`.
 void open(const std::string& path);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,10 @@ def job(stage: Stage, sandbox: Sandbox) -> Callable[[str], Job]:
 @pytest.fixture(scope="session")
 def sources() -> Path:
     return Path(__file__).parent / "sources"
+
+
+def with_workspace(made: Job, kb: int) -> Job:
+    """The job under a stage that allows a workspace."""
+    limits = made.stage.spec.limits.model_copy(update={"workspace_kb": kb})
+    spec = made.stage.spec.model_copy(update={"limits": limits})
+    return replace(made, stage=type(made.stage)(made.stage.folder, spec, made.stage.files))

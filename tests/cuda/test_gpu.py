@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from kernelgate.protocol import Result
 from kernelgate.stages import Backend, Case, Stage
 from kernelgate.verdicts import Verdict
+from tests.cuda.conftest import with_workspace
 from worker.compile import architecture, compile_cuda
 from worker.crew import Crew
 from worker.diagnosis import sanitizer
@@ -20,13 +22,14 @@ from worker.gpu import fit, missing_gpu, model, spare
 from worker.grade import grade, new_seed
 from worker.job import Job
 from worker.measuring import Bench, look, probe
-from worker.placement import Edge, place
+from worker.placement import WORKSPACE, Edge, place
 from worker.record import Device, Take, record
 from worker.remeasure import calibrate, told
 from worker.sandbox import Sandbox
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 Grade = Callable[[str], Result]
+Arrays = NDArray[np.float32]
 
 
 @pytest.fixture(autouse=True)
@@ -94,16 +97,16 @@ def test_a_fault_is_told_with_its_line(graded: Grade, stage: Stage) -> None:
     assert "out[" in (stage.folder / name).read_text().splitlines()[int(place[1]) - 1]
 
 
-def test_a_tensor_map_reads_what_the_seam_described(job: Callable[[str], Job], sources: Path, device: Device) -> None:
+def replayed(made: Job, device: Device, tokens: int) -> tuple[Arrays, Arrays]:
+    """One seam recorded and replayed once: the input, and what it wrote, [tokens, 512]."""
     facts = probe()
     assert isinstance(facts, dict)
-    if facts["capability"][0] < 9:
-        pytest.skip("tensor maps need a card of compute capability 9.0 or later")
-    tokens = 13
-    made = job((sources / "tensor_map.cu").read_text())
     compiled = compile_cuda(made, architecture(*facts["capability"]))
-    case = Case(name="map", title="", group="", params={"tokens": tokens})
-    take = Take(case, Edge.END, place({"qkv": 3072 * tokens, "out": 2048 * tokens}, frozenset({"out"}), Edge.END))
+    case = Case(name="once", title="", group="", params={"tokens": tokens})
+    sizes = {"qkv": 3072 * tokens, "out": 2048 * tokens}
+    if made.stage.spec.limits.workspace_kb:
+        sizes[WORKSPACE] = made.stage.spec.limits.workspace_kb * 1024
+    take = Take(case, Edge.END, place(sizes, frozenset({"out", WORKSPACE}), Edge.END))
     tape = record(made, compiled, device, [take])[take.label]
     qkv = np.random.default_rng(1).standard_normal((tokens, 768)).astype(np.float32)
     buffers = {name: asdict(buffer) for name, buffer in take.buffers.items()}
@@ -118,9 +121,25 @@ def test_a_tensor_map_reads_what_the_seam_described(job: Callable[[str], Job], s
     finally:
         bench.close()
     assert answer["kind"] == "result", answer
-    out = np.frombuffer(payload, np.float32).reshape(tokens, 512)
+    return qkv, np.frombuffer(payload, np.float32).reshape(tokens, 512)
+
+
+def test_a_tensor_map_reads_what_the_seam_described(
+    job: Callable[[str], Job], sources: Path, device: Device, card: str
+) -> None:
+    facts = probe()
+    assert isinstance(facts, dict)
+    if facts["capability"][0] < 9:
+        pytest.skip(f"tensor maps need compute capability 9.0; the {card} has {facts['capability']}")
+    qkv, out = replayed(job((sources / "tensor_map.cu").read_text()), device, tokens=13)
     assert np.array_equal(out[:, :64], qkv[:, 640:704])
     assert np.isnan(out[:, 64:]).all(), "nothing else was written"
+
+
+def test_a_workspace_is_memory_like_any_other(job: Callable[[str], Job], sources: Path, device: Device) -> None:
+    made = with_workspace(job((sources / "workspace.cu").read_text()), kb=32)
+    qkv, out = replayed(made, device, tokens=13)
+    assert np.array_equal(out, qkv[:, :512])
 
 
 def test_a_calibration_has_a_row_for_every_file(stage: Stage, sandbox: Sandbox, card: str) -> None:

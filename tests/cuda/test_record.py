@@ -11,10 +11,11 @@ import pytest
 
 from kernelgate.stages import Case
 from kernelgate.verdicts import Verdict
+from tests.cuda.conftest import with_workspace
 from worker.compile import Compiled, compile_cuda
 from worker.failures import Failure
 from worker.job import Job
-from worker.placement import Edge, place
+from worker.placement import WORKSPACE, Edge, place
 from worker.record import Device, Take, record
 from worker.tape import Copy, Descriptor, Fill, Launch, Tape, Upload
 
@@ -152,6 +153,31 @@ def test_another_driver_call_is_refused_by_name(job: Callable[[str], Job], sourc
     with pytest.raises(Failure, match="cuMemAlloc") as caught:
         record(made, compile_cuda(made, "90a"), device, [take])
     assert caught.value.reason == "driver_call"
+
+
+def test_a_workspace_is_handed_out_of_the_buffer_that_stands_for_it(
+    job: Callable[[str], Job], sources: Path, device: Device
+) -> None:
+    made = with_workspace(job((sources / "workspace.cu").read_text()), kb=8)
+    compiled = compile_cuda(made, "90a")
+    takes = [
+        Take(
+            Case(name=f"rows_{tokens}", title="", group="", params={"tokens": tokens}),
+            edge,
+            place({"qkv": 3072 * 3, "out": 2048 * 3, WORKSPACE: 8192}, frozenset({"out", WORKSPACE}), edge),
+        )
+        for tokens, edge in ((3, Edge.END), (3, Edge.START), (4, Edge.END))
+    ]
+    tapes = record(made, compiled, device, takes[:2])
+    for take in takes[:2]:
+        fill, *rows, back = (node.work for node in tapes[take.label].nodes)
+        at = take.buffers[WORKSPACE].address
+        assert fill == Fill(at, 7, 1000)
+        assert rows == [Copy(at + 1024 + 2048 * t, take.buffers["qkv"].address + 3072 * t, 2048) for t in range(3)]
+        assert back == Copy(take.buffers["out"].address, at + 1024, 3 * 2048)
+    with pytest.raises(Failure, match="a workspace of 8 KiB; cudaMallocAsync asked for 8,192 bytes") as caught:
+        record(made, compiled, device, takes[2:])
+    assert caught.value.reason == "workspace"
 
 
 def test_a_forked_process_has_nothing_to_say(run: Callable[[int], tuple[Take, Tape]]) -> None:

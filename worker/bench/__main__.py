@@ -28,7 +28,7 @@ from worker.bench.memory import POISON, AddressTakenError, Mapped
 from worker.bench.replay import Module, Replay, UnplayableError
 from worker.bench.statistics import Ratio
 from worker.graders import Grader
-from worker.placement import Buffer
+from worker.placement import WORKSPACE, Buffer
 from worker.tape import read_tape
 
 MAX_PAYLOAD = 1 << 30
@@ -77,7 +77,8 @@ class Bench:
             settle()
             changed = [n for n, values in inputs.items() if mapped[n].read().tobytes() != values.tobytes()]
             strayed = [name for name, held in mapped.items() if held.strayed()]
-            outputs = b"".join(held.read().tobytes() for held in mapped.values() if held.buffer.written)
+            written = [held for name, held in mapped.items() if held.buffer.written and name != WORKSPACE]
+            outputs = b"".join(held.read().tobytes() for held in written)
             replay.close()
         found = {"ms": ms, "changed": changed, "strayed": strayed, "occupancy": replay.occupancy}
         self.send({"kind": "result", **found}, outputs)

@@ -26,6 +26,7 @@ from worker.bench.driver import Events, check, settle
 from worker.bench.memory import POISON, Mapped
 from worker.bench.replay import Replay
 from worker.bench.statistics import Ratio, enough, ratio
+from worker.placement import WORKSPACE
 
 WARM_UP = 3
 MOST_PAIRS = 200
@@ -128,6 +129,8 @@ class Bout:
 
     def _compare(self) -> None:
         for name, mapped in self.user_outputs.items():
+            if name == WORKSPACE:
+                continue  # filled anew before every timed call like an output, and judged like none
             got, want = mapped.read(), self.baseline_outputs[name].read()
             with np.errstate(all="ignore"):
                 right = np.abs(got - want) <= self.tolerance.absolute + self.tolerance.relative * np.abs(want)
