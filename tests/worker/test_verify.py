@@ -33,6 +33,14 @@ def test_a_new_stage_verifies(folder: Path, sandbox: Sandbox) -> None:
     assert {"mistake forgot_y", "solution", "starter"} <= {check.name for check in report.checks}
 
 
+def test_several_at_once_find_the_same_in_the_same_order(folder: Path, sandbox: Sandbox) -> None:
+    seen: list[str] = []
+    report = verify(folder, sandbox, watch=lambda check: seen.append(check.name), jobs=2)
+    assert failures(report) == []
+    assert seen == [check.name for check in report.checks]
+    assert seen == [check.name for check in verify(folder, sandbox).checks]
+
+
 def _replace(name: str, old: str, new: str) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         path = folder / name
