@@ -14,7 +14,9 @@ from kernelgate.settings import ROOT
 from kernelgate.stages import load_stages
 from tests.browser.conftest import AXE, HONEST, WRONG, Open
 from tests.browser.gallery import attention
+from tests.browser.gradings import store
 from tests.conftest import Service
+from tests.pages.samples import wrong_from_row
 
 pytestmark = pytest.mark.browser
 
@@ -42,14 +44,16 @@ def graded(service: Service) -> list[str]:
 
 @pytest.fixture(scope="module")
 def measured(service: Service) -> list[str]:
-    """Pages of gradings that were recorded on a GPU, stored as the administrator's and as those of four others."""
-    stage = load_stages(ROOT / "graders")[0]["online_attention"]
+    """A large error map; pages of gradings recorded on a GPU, stored as the administrator's and as those of four others."""
+    stages, _ = load_stages(ROOT / "graders")
     engine = create_engine(service.env["KERNELGATE_DATABASE_URL"], poolclass=pool.NullPool)
     with Session(engine) as session, session.begin():
         root = session.scalars(select(User).where(User.handle == "admin")).one()
         people = [create_user(session, f"measured_{n}", Role.SUBMITTER) for n in range(4)]
-        pages = attention(session, stage, root, people)
-    return [pages["accepted"], pages["compared"], "/leaderboard/online_attention"]
+        pages = attention(session, stages["online_attention"], root, people)
+        wrong = store(session, root, stages["online_softmax"], wrong_from_row(stages["online_softmax"]), b"", hours=1)
+        wrong_page = f"/submissions/{wrong.id}"
+    return [wrong_page, pages["accepted"], pages["compared"], "/leaderboard/online_attention"]
 
 
 @pytest.mark.parametrize("whose", ["open", "own", "administration"])
@@ -159,11 +163,11 @@ def test_a_wrong_tensor_can_be_pointed_at(visit: Open, graded: list[str], servic
 
 
 def test_an_error_map_is_looked_at_closely_with_keys_and_buttons(
-    visit: Open, graded: list[str], service: Service
+    visit: Open, measured: list[str], service: Service
 ) -> None:
     person = visit()
     person.sign_in(service.admin_token)
-    page = person.go(graded[1])
+    page = person.go(measured[0])
     window, keys = page.locator(".error-map svg.window"), page.keyboard
     whole = str(window.get_attribute("viewBox"))
     page.locator(".error-map .frame").focus()

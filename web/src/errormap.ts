@@ -11,6 +11,7 @@ interface View {
   columns: number;
 }
 
+const FEWEST = 4;
 const SVG = "http://www.w3.org/2000/svg";
 
 export function errorMap(figure: HTMLElement): void {
@@ -63,7 +64,9 @@ class Glass {
 
   private listen(): void {
     const { frame, window, buttons } = this.panes;
-    for (const [text, label, act] of [
+    // A map of a handful of cells is seen whole; there is nothing to come closer to.
+    const small = this.#rows <= FEWEST && this.#columns <= FEWEST;
+    for (const [text, label, act] of small ? [] : [
       ["+", "Zoom in", () => this.zoom(0.5, this.#at)],
       ["−", "Zoom out", () => this.zoom(2, this.#at)],
       ["Whole", "Show the whole map", () => this.whole()],
@@ -157,7 +160,7 @@ class Glass {
   /** `factor` of what is seen now, with the cell `at` staying where it is; at least four cells are seen. */
   private zoom(factor: number, at: { row: number; column: number }): void {
     const view = this.#view;
-    const scaled = (length: number, all: number): number => Math.min(all, Math.max(Math.min(4, all), length * factor));
+    const scaled = (length: number, all: number): number => Math.min(all, Math.max(Math.min(FEWEST, all), length * factor));
     const rows = scaled(view.rows, this.#rows);
     const columns = scaled(view.columns, this.#columns);
     this.look({
