@@ -187,7 +187,7 @@ def test_marks_come_from_the_calibration_of_the_model(site: Site) -> None:
     ]  # fmt: skip
     table = {"gpu": "NVIDIA H200", "driver": "580", "measured_on": "2026-01-01", "stage_hash": "0" * 16, "rows": rows}
     folder = site.gated.folder / "calibration"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "nvidia_h200.json").write_text(json.dumps(table))
     user, ada = site.sign_in("ada")
     with transaction() as database:
