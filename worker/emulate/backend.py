@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from kernelgate.stages import Case
+from kernelgate.stages import Case, Stage
 from kernelgate.verdicts import Phase, Verdict
 from worker.arrays import Float64, RawTensor
 from worker.emulate.build import Programs, Seam, build
@@ -49,7 +49,7 @@ class _Emulation:
         self.seam = Seam(spec.seam.name, spec.seam.signature, spec.file)
         self.parameters = parameters(spec.seam.signature)
         self.made: dict[str, Arrays] = {}
-        self.programs = Programs({}, "")
+        self.programs: dict[Pass, bytes] = {}
 
     def run(self) -> Iterator[CaseRun]:
         job = self.job
@@ -57,19 +57,25 @@ class _Emulation:
         for case in sorted(cases, key=lambda case: -self._call(case).size()):
             job.grader.foresee(case, self._inputs(case))
         with job.phases.during(Phase.COMPILE):
-            self._compile()
+            self._check_source()
+            made = self._build([Pass.PLAIN])
+            job.log = made.log
+            _check_loaders(self.programs[Pass.PLAIN])
         watched = representative([(case, self._call(case).size()) for case in cases])
         with job.phases.during(Phase.CASES):
             for case in cases:
                 ran = self._run(case, Pass.PLAIN)
-                if (
-                    case in watched
-                ):  # before its values are judged: a race explains wrong values, not the other way round
+                if case in watched:
+                    # Before its values are judged: a race explains wrong values, not the other way round.
                     self._watch(case, ran)
                 yield self._judged(case, ran)
+        if job.right:
+            job.resources = kernel_resources(job)
 
     def _watch(self, case: Case, ran: Ran) -> None:
         """The checking passes, and another order of threads. Raises Failure for what they find."""
+        if Pass.CHECK not in self.programs:  # not before: much ends at a file's first run
+            self._build([Pass.CHECK, Pass.ASAN])
         for checking in (Pass.CHECK, Pass.ASAN):
             self._run(case, checking)
         other = self._run(case, Pass.PLAIN, order="random")
@@ -92,20 +98,27 @@ class _Emulation:
         )
         return Failure(Verdict.WRONG_ANSWER, "not_repeatable", message, case=case.name)
 
-    def _compile(self) -> None:
-        job = self.job
-        if "__global__" not in job.source:
+    def _check_source(self) -> None:
+        if "__global__" not in self.job.source:
             message = f"{self.seam.file} has no __global__ function that is used."
             raise Failure(Verdict.COMPILE_ERROR, "no_kernel", message)
+
+    def _build(self, passes: Sequence[Pass]) -> Programs:
+        """Compiles the submission for `passes`; together they take less than twice the longest of them."""
+        job = self.job
         tools = toolchain()
         job.machine = {"emulator": tools.version, "speed": "emulated: not judged on this machine"}
-        provided = {name: text for name, text in job.stage.provided.items() if name.endswith((".h", ".cuh", ".hpp"))}
-        self.programs = build(
-            tools, self.seam, job.source, Pass, sandbox=job.sandbox, provided=provided, cancelled=job.cancelled
+        made = build(
+            tools,
+            self.seam,
+            job.source,
+            passes,
+            sandbox=job.sandbox,
+            provided=headers(job.stage),
+            cancelled=job.cancelled,
         )
-        job.log = self.programs.log
-        _check_loaders(self.programs.executables[Pass.PLAIN])
-        job.resources = kernel_resources(job)
+        self.programs.update(made.executables)
+        return made
 
     def _inputs(self, case: Case) -> Arrays:
         if case.name not in self.made:
@@ -140,7 +153,7 @@ class _Emulation:
             job.sandbox,
             self.seam,
             watched,
-            self.programs.executables[watched],
+            self.programs[watched],
             call,
             limits=job.stage.spec.limits,
             order=order,
@@ -186,7 +199,8 @@ class _Emulation:
             detail, _, size = rest.partition("|")
             number = int(size) if size.isdecimal() and len(size) < 20 else 0
             return violated(self.job, Violation(finding.kind, call, detail, number), case.name)
-        return Failure(meaning.verdict, meaning.reason, self._sentence(finding, lines, case), case=case.name)
+        verdict = self.job.stage.spec.races if finding.kind == "race" else meaning.verdict
+        return Failure(verdict, meaning.reason, self._sentence(finding, lines, case), case=case.name)
 
     def _sentence(self, finding: Finding, lines: Mapping[str, int], case: Case) -> str:
         watched = Pass(finding.build) if finding.build in set(Pass) else Pass.PLAIN
@@ -220,6 +234,11 @@ class _Emulation:
             return end_failure(ran.finished, case.name, self.job.stage.spec.limits)
         message = f"Case {case.name}: the host code ended the process; return from {self.seam.name} instead."
         return Failure(Verdict.RUNTIME_ERROR, "ended_early", message, case=case.name)
+
+
+def headers(stage: Stage) -> dict[str, str]:
+    """What a stage lets its CUDA submissions include."""
+    return {name: text for name, text in stage.provided.items() if name.endswith((".h", ".cuh", ".hpp"))}
 
 
 def _check_loaders(program: bytes) -> None:

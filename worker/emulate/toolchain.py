@@ -268,6 +268,12 @@ def toolchain() -> Toolchain:
     return found
 
 
+def compiler() -> str:
+    """The compiler that this host emulates CUDA with, by its path and version. Raises ToolchainError."""
+    found = Toolchain(find_compiler())
+    return f"{found.compiler} ({found.version})"
+
+
 def missing() -> str | None:
     """Why this host cannot emulate CUDA, or None."""
     try:

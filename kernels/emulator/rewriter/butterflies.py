@@ -113,40 +113,34 @@ def _statement_end(tokens: Tokens, start: int, stop: int) -> int:
     return -1
 
 
-def _reduction(
-    tokens: Tokens, words: list[int], step: str, declared: frozenset[str]
-) -> tuple[_Shuffle, str] | None:
+def _reduction(tokens: Tokens, words: list[int], step: str, declared: frozenset[str]) -> tuple[_Shuffle, str] | None:
     """What a statement `value op= shuffle`, `value = value op shuffle` or `value = f(value, shuffle)` says; else None."""
     texts = [tokens.items[at].text for at in words]
-    equals = next((at for at, text in enumerate(texts) if text == "=" or text[:-1] in _OPERATORS and text[-1] == "="), 0)
-    value, rest, spread = texts[:equals], texts[equals + 1 :], words[equals + 1 :]
+    assigns = ("=", *(f"{operator}=" for operator in _OPERATORS))
+    equals = next((at for at, text in enumerate(texts) if text in assigns), 0)
+    value, rest = texts[:equals], texts[equals + 1 :]
     if not _is_place(value):
         return None
-    if texts[equals] != "=":
-        shuffle = _shuffle(rest, step)
-        return (shuffle, f"[](auto a, auto b) {{ return a {texts[equals]} b; }}") if shuffle and shuffle.value == "".join(value) else None
     length = len(value)
-    if rest[:length] == value and rest[length : length + 1] and rest[length] in _OPERATORS:
-        shuffle = _shuffle(rest[length + 1 :], step)
-        return (shuffle, f"[](auto a, auto b) {{ return a {rest[length]} b; }}") if shuffle and shuffle.value == "".join(value) else None
-    return _by_function(tokens, rest, spread, value, step, declared)
-
-
-def _by_function(
-    tokens: Tokens, rest: list[str], spread: list[int], value: list[str], step: str, declared: frozenset[str]
-) -> tuple[_Shuffle, str] | None:
-    if len(rest) < 4 or rest[0] not in _FUNCTIONS or rest[0] in declared or rest[1] != "(" or rest[-1] != ")":
-        return None
-    if tokens.partner[spread[1]] != spread[-1]:
-        return None
-    inner, length = rest[2:-1], len(value)
-    if inner[: length + 1] == [*value, ","]:
-        shuffle, order = _shuffle(inner[length + 1 :], step), "a, b"
-    elif inner[-length - 1 :] == [",", *value]:
-        shuffle, order = _shuffle(inner[: -length - 1], step), "b, a"
+    if texts[equals] != "=":
+        shuffled, operation = rest, f"a {texts[equals]} b"
+    elif rest[:length] == value and rest[length : length + 1] and rest[length] in _OPERATORS:
+        shuffled, operation = rest[length + 1 :], f"a {rest[length]} b"
+    elif len(rest) > length + 4 and rest[0] in _FUNCTIONS and rest[0] not in declared and rest[1] == "(":
+        if tokens.partner[words[equals + 2]] != words[-1]:
+            return None
+        inner = rest[2:-1]
+        first = inner[: length + 1] == [*value, ","]
+        if not first and inner[-length - 1 :] != [",", *value]:
+            return None
+        shuffled = inner[length + 1 :] if first else inner[: -length - 1]
+        operation = f"{rest[0]}(a, b)" if first else f"{rest[0]}(b, a)"
     else:
         return None
-    return (shuffle, f"[](auto a, auto b) {{ return {rest[0]}({order}); }}") if shuffle and shuffle.value == "".join(value) else None
+    shuffle = _shuffle(shuffled, step)
+    if shuffle is None or shuffle.value != "".join(value):
+        return None
+    return shuffle, f"[](auto a, auto b) {{ return {operation}; }}"
 
 
 def _is_place(texts: list[str]) -> bool:
@@ -170,4 +164,9 @@ def _shuffle(texts: list[str], step: str) -> _Shuffle | None:
             parts[-1].append(text)
     if len(parts) not in (3, 4) or parts[2] != [step] or any(step in part for part in (parts[0], *parts[3:])):
         return None
-    return _Shuffle(_SHUFFLES[texts[0]], " ".join(parts[0]), "".join(parts[1]), " ".join("".join(parts[3:4][0]).split()) if len(parts) == 4 else "")
+    return _Shuffle(
+        _SHUFFLES[texts[0]],
+        " ".join(parts[0]),
+        "".join(parts[1]),
+        " ".join(parts[3]) if parts[3:] else "",
+    )
