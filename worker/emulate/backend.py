@@ -79,22 +79,26 @@ class _Emulation:
         for checking in (Pass.CHECK, Pass.ASAN):
             self._run(case, checking)
         other = self._run(case, Pass.PLAIN, order="random")
-        for part in self.parameters:
-            if part.kind is Kind.OUTPUT and ran.written[part.name] != other.written[part.name]:
-                first, second = (
-                    np.frombuffer(it.written[part.name], DTYPES[part.type]).astype(np.float64) for it in (ran, other)
-                )
-                raise self._unrepeatable(case, part.name, first, second)
+        why = "The second run took the threads in another order: the result depends on which comes first, as sums by atomicAdd do"
+        self._compare(case, ran.written, other.written, why)
 
-    def _unrepeatable(self, case: Case, name: str, first: Float64, second: Float64) -> Failure:
+    def _compare(self, case: Case, first: Mapping[str, bytes], second: Mapping[str, bytes], why: str) -> None:
+        """Raises Failure with `not_repeatable` unless both runs wrote the same bytes to every output."""
+        for part in self.parameters:
+            if part.kind is Kind.OUTPUT and first[part.name] != second[part.name]:
+                values = (np.frombuffer(it[part.name], DTYPES[part.type]).astype(np.float64) for it in (first, second))
+                raise self._unrepeatable(case, part.name, *values, why)
+
+    def _unrepeatable(self, case: Case, name: str, first: Float64, second: Float64, why: str) -> Failure:
         shape = self.job.grader.output_shapes(case)[name]
-        differ = np.flatnonzero((first != second) & ~(np.isnan(first) & np.isnan(second)))
+        differ = np.flatnonzero(
+            first.view(np.uint64) != second.view(np.uint64)
+        )  # bits: a NaN equals itself, zeros differ
         at = int(differ[0]) if differ.size else 0
         where = [int(i) for i in np.unravel_index(at, shape)]
         message = (
             f"Case {case.name}: two runs on one input differ in {differ.size} of {first.size} values of {name}, first at "
-            f"{where}: {first[at]:.9g} and {second[at]:.9g}. The second run took the threads in another order: the result "
-            "depends on which comes first, as sums by atomicAdd do."
+            f"{where}: {first[at]:.9g} and {second[at]:.9g}. {why}."
         )
         return Failure(Verdict.WRONG_ANSWER, "not_repeatable", message, case=case.name)
 
@@ -107,7 +111,7 @@ class _Emulation:
         """Compiles the submission for `passes`; together they take less than twice the longest of them."""
         job = self.job
         tools = toolchain()
-        job.machine = {"emulator": tools.version, "speed": "emulated: not judged on this machine"}
+        job.machine = {"emulator": tools.version, "speed": "emulated: speed not judged on this machine"}
         made = build(
             tools,
             self.seam,
@@ -175,6 +179,9 @@ class _Emulation:
             if ran.written[name] != array.tobytes():
                 message = f"Case {case.name}: the input {name!r} was changed; it is read-only."
                 raise Failure(Verdict.CONTRACT_VIOLATION, "inputs_changed", message, case=case.name)
+        if ran.again:
+            why = "Both calls were made by one process: every call has to compute, whatever it was given before"
+            self._compare(case, ran.written, ran.again, why)
         if ran.error and not ran.launches:
             message = f"Case {case.name}: no kernel was launched; the last CUDA error is {ran.error}."
             raise Failure(Verdict.RUNTIME_ERROR, "launch_refused", message, case=case.name)

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
@@ -189,8 +190,12 @@ class Toolchain:
             shutil.rmtree(self.folder, ignore_errors=True)
             for build in Pass:
                 (self.folder / build).mkdir(parents=True)
-                self._build_header(build)
-                self._build_runtime(build)
+            with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+                parts = [
+                    pool.submit(part, build) for build in Pass for part in (self._build_runtime, self._build_header)
+                ]
+            for done in parts:
+                done.result()
             (self.folder / "complete").touch()
         os.utime(self.folder)
 

@@ -2,8 +2,9 @@
 //
 // The file `case` says what the seam gets, one line each: `workspace BYTES`, `static BYTES` (what its variables may take),
 // `in NAME BYTES` (its bytes are in NAME.in), `out NAME BYTES` (filled with 0xff, which is NaN), `value NAME NUMBER`. With
-// `decoy` the seam is called before with the inputs NAME.decoy, so that an answer kept from an earlier call shows. After the
-// call NAME.out holds every array, and `ended` how many kernels were launched and the CUDA error that was left.
+// `decoy` the seam is called before with the inputs NAME.decoy, so that an answer kept from an earlier call shows, and after
+// with the same inputs again. NAME.out holds every array after the call for which the case is, NAME.again what a repeated
+// call wrote, and `ended` how many kernels were launched and the CUDA error that was left.
 #include "host.h"
 
 #include <cstdio>
@@ -101,6 +102,11 @@ static void call(const CaseFile& one, const Arguments& arguments, const char* su
   verify_margins();
 }
 
+static void write(const Array& array, const std::string& path) {
+  std::ofstream file(path, std::ios::binary);
+  if (!file.write(array.data, (std::streamsize)array.size)) refuse("cannot write " + path);
+}
+
 static int call_and_write() {
   install_handlers();
   this_worker();
@@ -110,11 +116,13 @@ static int call_and_write() {
   if (one.decoy) call(one, arguments, ".decoy");
   call(one, arguments, ".in");
   const cudaError_t error = cudaGetLastError();
-  for (const auto& entry : arguments.arrays) {
-    std::ofstream file(entry.first + ".out", std::ios::binary);
-    if (!file.write(entry.second->data, (std::streamsize)entry.second->size)) refuse("cannot write " + entry.first + ".out");
+  const unsigned long launched = launch_count();
+  for (const auto& entry : arguments.arrays) write(*entry.second, entry.first + ".out");
+  if (one.decoy) {
+    call(one, arguments, ".in");
+    for (const std::string& name : one.outputs) write(*arguments.arrays.at(name), name + ".again");
   }
-  std::ofstream("ended") << launch_count() << " " << (error == cudaSuccess ? "" : cudaGetErrorName(error)) << "\n";
+  std::ofstream("ended") << launched << " " << (error == cudaSuccess ? "" : cudaGetErrorName(error)) << "\n";
   fflush(stdout);
   return 0;
 }
