@@ -37,14 +37,14 @@ def graded(client: httpx.Client, name: str) -> dict[str, Any]:
     while found["state"] not in (
         "done",
         "cancelled",
-    ):  # its worker has all lengths to do, the profile with the most rows too
+    ):
         time.sleep(0.5)
         found = client.get(f"/submissions/{found['id']}").json()
     return dict(found)
 
 
-def test_the_starter_is_correct_its_speed_unjudged_and_on_no_board(client: httpx.Client) -> None:
-    found = graded(client, "starter/attention.cu")
+def test_the_solution_is_correct_its_speed_unjudged_and_on_no_board(client: httpx.Client) -> None:
+    found = graded(client, "solution/attention.cu")
     result = found["result"]
     assert (result["verdict"], result["reason"]) == ("correct", "speed_not_judged"), result["message"]
     assert [case["state"] for case in result["cases"]] == ["right"] * 13

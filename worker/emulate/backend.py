@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelgate.stages import Case, Stage
 from kernelgate.verdicts import Phase, Verdict
-from worker.arrays import Float64, RawTensor
+from worker.arrays import RawTensor
 from worker.emulate.build import Programs, Seam, build
 from worker.emulate.findings import KINDS, VIOLATIONS, Finding
 from worker.emulate.resources import kernel_resources
@@ -79,21 +79,20 @@ class _Emulation:
         for checking in (Pass.CHECK, Pass.ASAN):
             self._run(case, checking)
         other = self._run(case, Pass.PLAIN, order="random")
-        why = "The second run took the threads in another order: the result depends on which comes first, as sums by atomicAdd do"
+        why = "The second run took the threads in another order; a sum by atomicAdd, say, depends on it"
         self._compare(case, ran.written, other.written, why)
 
     def _compare(self, case: Case, first: Mapping[str, bytes], second: Mapping[str, bytes], why: str) -> None:
         """Raises Failure with `not_repeatable` unless both runs wrote the same bytes to every output."""
         for part in self.parameters:
             if part.kind is Kind.OUTPUT and first[part.name] != second[part.name]:
-                values = (np.frombuffer(it[part.name], DTYPES[part.type]).astype(np.float64) for it in (first, second))
-                raise self._unrepeatable(case, part.name, *values, why)
+                raise self._unrepeatable(case, part.name, DTYPES[part.type], (first[part.name], second[part.name]), why)
 
-    def _unrepeatable(self, case: Case, name: str, first: Float64, second: Float64, why: str) -> Failure:
+    def _unrepeatable(self, case: Case, name: str, dtype: str, written: tuple[bytes, bytes], why: str) -> Failure:
         shape = self.job.grader.output_shapes(case)[name]
-        differ = np.flatnonzero(
-            first.view(np.uint64) != second.view(np.uint64)
-        )  # bits: a NaN equals itself, zeros differ
+        first, second = (np.frombuffer(data, dtype).astype(np.float64) for data in written)
+        # Compared as bits: a NaN equals itself, and 0 is not -0.
+        differ = np.flatnonzero(first.view(np.uint64) != second.view(np.uint64))
         at = int(differ[0]) if differ.size else 0
         where = [int(i) for i in np.unravel_index(at, shape)]
         message = (

@@ -7,6 +7,8 @@
 // call wrote, and `ended` how many kernels were launched and the CUDA error that was left.
 #include "host.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -90,6 +92,7 @@ static void call(const CaseFile& one, const Arguments& arguments, const char* su
     memset(array.data, 0xff, array.size);
     mark_written(array.data, array.size, false);
   }
+  const pid_t self = getpid();
   begin_seam(one.workspace);
   try {
     emulator_call_seam(arguments);
@@ -98,6 +101,7 @@ static void call(const CaseFile& one, const Arguments& arguments, const char* su
   } catch (...) {
     found("exception", Site(), "of a type that is no std::exception");
   }
+  if (getpid() != self) std::_Exit(0);  // the seam forked: the answer is the parent's, and two would write into one file
   end_seam();
   verify_margins();
 }
