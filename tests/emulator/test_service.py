@@ -60,8 +60,12 @@ def test_the_solution_is_correct_its_speed_unjudged_and_on_no_board(client: http
     ("name", "reason", "words"),
     [
         ("wrong_answer/diagonal_excluded.cu", "wrong_value", "A token does not see itself"),
-        ("wrong_answer/racing_tile.cu", "race", "races with another thread's access: a __syncthreads() is missing"),
-        ("runtime_error/reads_past_the_end.cu", "illegal_address", "past the end of "),
+        (
+            "wrong_answer/racing_tile.cu",
+            "race",
+            "races with another thread's access: a __syncwarp() or __syncthreads() is missing",
+        ),
+        ("runtime_error/reads_past_the_end.cu", "illegal_address", "which is no device memory"),
     ],
 )
 def test_a_wrong_file_is_told_what_is_wrong(client: httpx.Client, name: str, reason: str, words: str) -> None:

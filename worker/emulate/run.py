@@ -21,7 +21,7 @@ from worker.sandbox import End, Finished, Limits, Sandbox
 
 STARTUP_S = 2.0
 """Seconds on top of a case's own: the sandbox, the program's start and the arrays' way in and out."""
-ADDR2LINE_LIMITS = Limits(wall_s=20, cpu_s=20, memory_mb=1024, scratch_mb=128, output_kb=256, processes=8)
+ADDR2LINE_LIMITS = Limits(wall_s=60, cpu_s=20, memory_mb=1024, scratch_mb=128, output_kb=256, processes=8)
 
 
 _ENDED = re.compile(r"(\d{1,18}) (\w{0,80})\n")
