@@ -120,10 +120,10 @@ class Settings(BaseSettings):
     emulator: Annotated[
         bool,
         Field(
-            description="Whether CUDA stages are graded on the CPU where there is no GPU: values only, in minutes rather "
-            "than seconds. Off by default, because the shipped CUDA stage has not been proven on it; see docs/emulator.md."
+            description="Whether CUDA stages are graded on the CPU where there is no GPU but a C++ compiler: values only, "
+            "speed is not judged; see docs/emulator.md."
         ),
-    ] = False
+    ] = True
     emulator_cache: Annotated[
         str, Field(description="Where the emulator keeps its prebuilt runtimes; empty: `emulator` in the data folder.")
     ] = ""

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -127,6 +127,10 @@ class Gate(Strict):
     speedup: float = Field(gt=0)
 
 
+RaceVerdict = Literal[Verdict.WRONG_ANSWER, Verdict.RUNTIME_ERROR]
+"""What an emulated submission gets whose threads race, with the reason `race`, whatever its values are."""
+
+
 class DoneWhen(Strict):
     """A line of the "done when" list; with `answer`, the page lets the student type a value and checks it."""
 
@@ -147,6 +151,7 @@ class Spec(Strict):
     ranking: Ranking = Ranking.FIRST_ACCEPTED
     sources: Visibility = Visibility.OWNER
     gate: Gate | None = None
+    races: RaceVerdict = Verdict.WRONG_ANSWER
     seam: Seam
     limits: Limits = Limits()
     tolerance: dict[str, Tolerance]
@@ -183,14 +188,23 @@ class Spec(Strict):
         return self
 
 
-class Example(Strict):
-    """A file under `submissions/<verdict>/`, with the verdict its folder promises and, where stated, the reason."""
+class Expectation(Strict):
+    """What a shipped file must be answered with; `message` is a part of the message."""
+
+    verdict: Verdict
+    reason: str | None = None
+    mistake: str | None = None
+    message: str | None = None
+
+
+class Example(Expectation):
+    """A file under `submissions/<verdict>/`, with the verdict its folder promises and, where stated, the reason.
+
+    emulator: what it must get where CUDA C++ is emulated, when that differs from what a GPU shows.
+    """
 
     path: Path
-    verdict: Verdict
-    reason: str | None
-    mistake: str | None
-    message: str | None
+    emulator: Expectation | None = None
 
 
 class Stage:
@@ -227,6 +241,11 @@ class Stage:
         """Files that a submission may import and a submitter may download: name → text."""
         return {name.removeprefix("provided/"): self.text(name) for name in self.files if name.startswith("provided/")}
 
+    def short(self) -> Stage:
+        """The same stage without the cases that are measured (`measured = true` in their params); it keeps at least one."""
+        cases = tuple(case for case in self.spec.cases if case.params.get("measured") is not True)
+        return Stage(self.folder, self.spec.model_copy(update={"cases": cases or self.spec.cases[:1]}), self.files)
+
     def tolerance(self, case: Case) -> Tolerance:
         return case.tolerance or self.spec.tolerance[case.dtype]
 
@@ -252,14 +271,22 @@ class Stage:
                     yield Example(path=self.folder / name, verdict=verdict, **_expectation(self.name, short, expected))
 
 
-def _expectation(stage: str, short: str, expected: Mapping[str, Any]) -> dict[str, str | None]:
+def _expectation(stage: str, short: str, expected: Mapping[str, Any]) -> dict[str, Any]:
     stated = expected.get(short, {})
-    unknown = set(stated) - {"reason", "mistake", "message"}
+    unknown = set(stated) - {"reason", "mistake", "message", "emulator"}
     if unknown:
         raise StageError(
-            f"stage {stage}: submissions/expected.toml [{short!r}] has {sorted(unknown)}; known: reason, mistake, message"
+            f"stage {stage}: submissions/expected.toml [{short!r}] has {sorted(unknown)}; known: reason, mistake, message, "
+            "emulator"
         )
-    return {key: stated.get(key) for key in ("reason", "mistake", "message")}
+    if "emulator" not in stated:
+        return dict(stated)
+    try:
+        elsewhere = Expectation.model_validate({"verdict": short.split("/")[0], **stated["emulator"]})
+    except (ValidationError, TypeError) as error:
+        what = _first(error) if isinstance(error, ValidationError) else "it is no table"
+        raise StageError(f"stage {stage}: submissions/expected.toml [{short!r}] emulator: {what}") from error
+    return {**stated, "emulator": elsewhere}
 
 
 _FILES = re.compile(

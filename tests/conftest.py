@@ -32,7 +32,7 @@ from embedded.process import Child
 from kernelgate import db
 from kernelgate.accounts import create_token, create_user
 from kernelgate.models import Role, StageVersion
-from kernelgate.settings import Settings, environment, settings
+from kernelgate.settings import ROOT, Settings, environment, settings
 from kernelgate.stages import load_stages
 
 TEMPLATE = "kernelgate_template"
@@ -57,6 +57,9 @@ def own_settings(data_dir: DataDir) -> Iterator[None]:
         patch.setenv("KERNELGATE_DATA_DIR", str(data_dir.root / "tests"))
         # The kernel counts processes by user id: sandboxes of a second test process beside this one need one of their own.
         patch.setenv("KERNELGATE_SANDBOX_UID", str(64123 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])))
+        patch.setenv(
+            "KERNELGATE_EMULATOR_CACHE", str(ROOT / ".cache" / "emulator")
+        )  # kept: it takes half a minute to build
         forget_settings()
         yield
 

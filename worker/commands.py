@@ -67,17 +67,18 @@ def worker() -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON instead of the evidence.")
 @click.option("--seed", default="", help="Hex seed of the inputs, to repeat a grading; a new one by default.")
+@click.option("--quick", is_flag=True, help="Leave out the cases that are measured, which are the long ones.")
 @click.option("--quiet", is_flag=True, help="Print no progress.")
-def check(stage: str, file: Path, as_json: bool, seed: str, quiet: bool) -> None:
+def check(stage: str, file: Path, as_json: bool, seed: str, quick: bool, quiet: bool) -> None:
     """Grade FILE for STAGE on this machine, without a server.
 
     Exits with the verdict's status: 0 only for accepted and correct; docs/cli.md lists the others.
     """
-    found = find_stage(stage)
+    whole = find_stage(stage)
     try:
         with open_sandbox() as sandbox:
             result = grade(
-                found,
+                whole.short() if quick else whole,
                 file.read_bytes(),
                 sandbox=sandbox,
                 seed=seed or new_seed(),
@@ -85,7 +86,11 @@ def check(stage: str, file: Path, as_json: bool, seed: str, quiet: bool) -> None
             )
     except (NoBackendError, SandboxError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo(result.model_dump_json(indent=2) if as_json else evidence(result, found.spec.evidence), nl=as_json)
+    if len(result.cases) < len(whole.spec.cases):
+        click.echo(
+            f"quick: {len(result.cases)} of {len(whole.spec.cases)} cases; a submission is graded on all", err=True
+        )
+    click.echo(result.model_dump_json(indent=2) if as_json else evidence(result, whole.spec.evidence), nl=as_json)
     sys.exit(result.verdict.about.exit_status)
 
 
@@ -107,9 +112,14 @@ def stage() -> None:
 @stage.command("verify")
 @click.argument("folders", nargs=-1, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--record", "to_database", is_flag=True, help="Store the outcome, so that a proven stage goes live.")
+@click.option(
+    "--brief",
+    is_flag=True,
+    help="Where a stage is emulated here: one file of each kind, long cases where they are needed.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
 @JOBS
-def verify_stages(folders: tuple[Path, ...], to_database: bool, as_json: bool, jobs: int) -> None:
+def verify_stages(folders: tuple[Path, ...], to_database: bool, brief: bool, as_json: bool, jobs: int) -> None:
     """Grade everything shipped in stage FOLDERS and fail on any unexpected verdict.
 
     Without FOLDERS: every stage of the graders folder that this machine can grade, or with --record those of them whose
@@ -121,7 +131,7 @@ def verify_stages(folders: tuple[Path, ...], to_database: bool, as_json: bool, j
         with open_sandbox() as sandbox:
             for folder in chosen:
                 click.echo(f"{folder.name}", err=True)
-                reports.append(verify(folder.resolve(), sandbox, watch=_tell, jobs=jobs))
+                reports.append(verify(folder.resolve(), sandbox, brief=brief, watch=_tell, jobs=jobs))
                 if to_database:
                     record(reports[-1])
     except (StageError, NoBackendError, SandboxError) as error:

@@ -15,6 +15,7 @@ from kernelgate.settings import settings
 from kernelgate.stages import Backend, load_stages
 from worker import measuring
 from worker.backends import RUNS, available, missing
+from worker.emulate import compiler
 from worker.health import why_unwell
 from worker.host import open_sandbox
 from worker.machine import facts
@@ -61,12 +62,16 @@ def _sandbox() -> Iterator[Finding]:
 
 def _backends() -> Iterator[Finding]:
     for backend in RUNS:
-        yield Finding(f"backend {backend}", backend in available(), missing().get(backend, "here"))
+        yield Finding(f"backend {backend}", backend in available(), missing().get(backend) or _here(backend))
     if Backend.GPU in available() or why_unwell() is not None:
         why = measuring.look()
         yield Finding("card", why is None, why or "well: a test kernel computes, and nobody else is on it", "FAIL")
     if not available():
         yield Finding("backends", False, "none; no stage can be graded here", "FAIL")
+
+
+def _here(backend: Backend) -> str:
+    return f"here, with {compiler()}; it judges values, not speed" if backend is Backend.EMULATOR else "here"
 
 
 def _database() -> Iterator[Finding]:

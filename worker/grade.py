@@ -64,7 +64,7 @@ def grade(
     with phases.during(Phase.JUDGE):
         mistake = judge.name_mistake(grader, judged.outcomes, judged.wrong) if judged.wrong else None
         tables = grader.tables(judged.outcomes)
-    verdict, reason, message = _conclude(job, judged.wrong, mistake)
+    verdict, reason, message = _conclude(job, backend, judged.wrong, mistake)
     return _result(job, backend, judged, verdict, reason, message).model_copy(
         update={"mistake": mistake, "tables": tables}
     )
@@ -83,7 +83,9 @@ def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
     job.phases.progress.case(len(judged.reports), len(job.stage.spec.cases), report)
 
 
-def _conclude(job: Job, wrong: WrongTensor | None, mistake: NamedMistake | None) -> tuple[Verdict, str, str]:
+def _conclude(
+    job: Job, backend: Backend, wrong: WrongTensor | None, mistake: NamedMistake | None
+) -> tuple[Verdict, str, str]:
     if wrong is not None:
         return Verdict.WRONG_ANSWER, "wrong_value", _first_wrong(wrong, mistake)
     total = len(job.stage.spec.cases)
@@ -91,7 +93,8 @@ def _conclude(job: Job, wrong: WrongTensor | None, mistake: NamedMistake | None)
     if gate is None:
         return Verdict.ACCEPTED, "passed", f"All {total} cases are right."
     if job.timing is None:
-        unjudged = f"All {total} cases are right; the gate of {gate.speedup:g}x was not judged on this machine."
+        how = "emulated: speed not judged" if backend is Backend.EMULATOR else "speed not judged"
+        unjudged = f"All {total} cases are right ({how} on this machine; the gate is {gate.speedup:g}x)."
         return Verdict.CORRECT, "speed_not_judged", unjudged
     measured = f"{job.timing.speedup:.2f}x the baseline ({job.timing.speedup_low:.2f} to {job.timing.speedup_high:.2f})"
     if job.timing.speedup >= gate.speedup:

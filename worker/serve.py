@@ -127,7 +127,7 @@ class Worker:
         folders = unverified(failed_too=self._first_look)
         self._first_look = False
         if folders:
-            command = [sys.executable, "-m", "kernelgate", "stage", "verify", "--record", *map(str, folders)]
+            command = [sys.executable, "-m", "kernelgate", "stage", "verify", "--record", "--brief", *map(str, folders)]
             self._verifying = _start(["nice", "-n", "5", *command])
 
     def _restart_if_deaf(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from kernelgate.db import transaction
 from kernelgate.models import StageVersion
 from kernelgate.protocol import Result
 from kernelgate.settings import settings
-from kernelgate.stages import Backend, Example, Stage, StageError, load_stage, load_stages
+from kernelgate.stages import Backend, Example, Expectation, Stage, StageError, load_stage, load_stages
 from kernelgate.verdicts import Verdict
-from worker.backends import gradable
+from worker.backends import choose, gradable
 from worker.crew import Crew
 from worker.grade import grade, new_seed
 from worker.graders import Grader
@@ -53,26 +53,57 @@ class Report:
         return asdict(self)
 
 
-def verify(folder: Path, sandbox: Sandbox, *, watch: Callable[[Check], None] = lambda _: None, jobs: int = 1) -> Report:
+def verify(
+    folder: Path,
+    sandbox: Sandbox,
+    *,
+    brief: bool = False,
+    watch: Callable[[Check], None] = lambda _: None,
+    jobs: int = 1,
+) -> Report:
     """Runs every check of one stage, `jobs` at once; `watch` sees each as it ends, in their order.
 
+    brief: where the stage is emulated here, one file of each kind instead of all, long cases only where short ones do not
+    show what must be shown: minutes of processor time instead of a quarter of an hour.
     Raises StageError when the folder cannot be read.
     """
     stage = load_stage(folder)
     report = Report(stage.name, stage.hash)
     with Crew(sandbox, jobs) as crew:
-        for check in _checks(stage, crew):
+        for check in _checks(stage, crew, brief=brief and choose(stage) is Backend.EMULATOR):
             report.checks.append(check)
             watch(check)
     return report
 
 
-def _checks(stage: Stage, crew: Crew) -> Iterator[Check]:
+@dataclass(frozen=True)
+class _Brief:
+    """A shipped file that is graded in the short cases first, and in all only when those do not show what they should."""
+
+    example: Example
+
+
+_Shipped = Example | _Brief | Callable[[Stage, Sandbox], Check]
+
+
+def _checks(stage: Stage, crew: Crew, *, brief: bool) -> Iterator[Check]:
     yield from _mistakes(stage, crew)
     yield _expectations_have_files(stage)
     yield from _calibrations(stage)
-    shipped: list[Example | Callable[[Stage, Sandbox], Check]] = [_solution, _starter, *stage.examples()]
+    shipped: list[_Shipped] = [_solution, _starter, *stage.examples()]
+    if brief:
+        shipped = [_solution, _short_starter, *(_Brief(example) for example in one_of_each(stage.examples()))]
     yield from crew.map(stage, _graded, shipped)
+
+
+def one_of_each(examples: Iterable[Example]) -> Iterator[Example]:
+    """The first of the files that must get the same verdict for the same reason with the same mistake named."""
+    seen = set()
+    for example in examples:
+        kind = (example.verdict, example.reason, example.mistake, example.emulator)
+        if kind not in seen:
+            seen.add(kind)
+            yield example
 
 
 def _mistakes(stage: Stage, crew: Crew) -> Iterator[Check]:
@@ -90,7 +121,12 @@ def _mistakes(stage: Stage, crew: Crew) -> Iterator[Check]:
 
 
 def _separations(stage: Stage, _: Sandbox, mistakes: list[str]) -> dict[str, tuple[str, float]]:
-    return separations(Grader(stage), new_seed(), stage.spec.cases, mistakes)
+    """Those that show in the short cases are not looked for in the long ones, whose references take longest."""
+    grader, seed, short = Grader(stage), new_seed(), stage.short().spec.cases
+    shown = separations(grader, seed, short, mistakes)
+    unseen = [name for name in mistakes if not shown[name][1] >= SEPARATION]
+    long = [case for case in stage.spec.cases if case not in short]
+    return shown | (separations(grader, seed, long, unseen) if long and unseen else {})
 
 
 def _calibrations(stage: Stage) -> Iterator[Check]:
@@ -102,13 +138,20 @@ def _calibrations(stage: Stage) -> Iterator[Check]:
             yield Check("calibration", False, str(error))
 
 
-def _graded(stage: Stage, sandbox: Sandbox, what: Example | Callable[[Stage, Sandbox], Check]) -> Check:
+def _graded(stage: Stage, sandbox: Sandbox, what: _Shipped) -> Check:
+    if isinstance(what, _Brief):
+        check = _judged(stage, what.example, _grade(stage.short(), sandbox, what.example.path))
+        return check if check.ok else _example(stage, sandbox, what.example)
     return _example(stage, sandbox, what) if isinstance(what, Example) else what(stage, sandbox)
 
 
 def _solution(stage: Stage, sandbox: Sandbox) -> Check:
     result = _grade(stage, sandbox, stage.folder / "solution" / stage.spec.file)
     return Check("solution", result.verdict.passes, _told(result))
+
+
+def _short_starter(stage: Stage, sandbox: Sandbox) -> Check:
+    return _starter(stage.short(), sandbox)
 
 
 def _starter(stage: Stage, sandbox: Sandbox) -> Check:
@@ -129,46 +172,41 @@ def _expectations_have_files(stage: Stage) -> Check:
 
 
 def _example(stage: Stage, sandbox: Sandbox, example: Example) -> Check:
-    name = example.path.relative_to(stage.folder).as_posix()
     result = _grade(stage, sandbox, example.path)
     if result.verdict is Verdict.TIME_LIMIT is not example.verdict:
         result = _grade(stage, sandbox, example.path)  # a machine that was busy for a moment is no proof of anything
-    expected = {example.verdict}
-    if example.verdict is Verdict.ACCEPTED and stage.spec.gate is not None and result.timing is None:
-        expected = {Verdict.CORRECT}
+    return _judged(stage, example, result)
+
+
+def _judged(stage: Stage, example: Example, result: Result) -> Check:
+    """Whether a result is the one that was promised, in everything that was stated."""
+    wanted = expectation(stage, example, result)
     found_mistake = result.mistake.name if result.mistake else None
-    if result.backend is Backend.EMULATOR and (elsewhere := _emulated(example, result)) is not None:
-        return Check(name, elsewhere, _told(result))
     ok = (
-        result.verdict in expected
-        and example.reason in (None, result.reason)
-        and example.mistake in (None, found_mistake)
-        and (example.message is None or example.message in result.message)
+        result.verdict is wanted.verdict
+        and wanted.reason in (None, result.reason)
+        and wanted.mistake in (None, found_mistake)
+        and (wanted.message is None or wanted.message in result.message)
     )
-    wanted = ", ".join(f"{key} {value!r}" for key, value in _wanted(example))
-    return Check(name, ok, _told(result) if ok else f"{_told(result)}; expected {wanted}")
+    name = example.path.relative_to(stage.folder).as_posix()
+    stated = ", ".join(f"{key} {value!r}" for key, value in _stated(wanted))
+    return Check(name, ok, _told(result) if ok else f"{_told(result)}; expected {stated}")
 
 
-def _emulated(example: Example, result: Result) -> bool | None:
-    """Whether an emulated answer is the right one where it may differ from a GPU's; None where it may not.
-
-    Speed is not judged there, a race is found where a GPU shows wrong values or none, what hides from one run to the next
-    has no next run, and code that cannot be emulated is refused by name.
-    """
-    if result.reason == "cannot_emulate":
-        return True
-    if example.verdict is Verdict.GATE_MISSED:
-        return result.verdict is Verdict.CORRECT
-    if example.reason in ("wrong_when_timed", "not_repeatable"):
-        return result.verdict in (Verdict.WRONG_ANSWER, Verdict.CORRECT)
-    if result.reason == "race":
-        return example.verdict is Verdict.WRONG_ANSWER
-    return None if example.verdict is not Verdict.COMPILE_ERROR else result.verdict is example.verdict
+def expectation(stage: Stage, example: Example, result: Result) -> Expectation:
+    """What the backend of `result` must answer: what is stated for the emulator, where that answered; else what the folder
+    promises, except that where no speed was measured both sides of a gate are `correct`."""
+    if result.backend is Backend.EMULATOR and example.emulator is not None:
+        return example.emulator
+    gated = stage.spec.gate is not None and result.timing is None
+    if gated and example.verdict in (Verdict.ACCEPTED, Verdict.GATE_MISSED):
+        return Expectation(verdict=Verdict.CORRECT, reason="speed_not_judged")
+    return example
 
 
-def _wanted(example: Example) -> Iterator[tuple[str, str]]:
+def _stated(wanted: Expectation) -> Iterator[tuple[str, str]]:
     for key in ("verdict", "reason", "mistake", "message"):
-        value = getattr(example, key)
+        value = getattr(wanted, key)
         if value is not None:
             yield key, str(value)
 
@@ -193,7 +231,8 @@ def record(report: Report) -> None:
 def unverified(*, failed_too: bool = False) -> list[Path]:
     """Stage folders whose present version has not been verified on this database and that this host can grade.
 
-    Unreadable ones are left out; one that needs a GPU waits for a worker that has it.
+    Those that are emulated here come last, since they take longest. Unreadable ones are left out; one that needs a GPU waits
+    for a worker that has it.
 
     failed_too: also those that were tried and did not pass; a machine that lacked something may have it now.
     """
@@ -205,4 +244,5 @@ def unverified(*, failed_too: bool = False) -> list[Path]:
             if gradable(stage)
         }
     open_ones = [name for name, row in known.items() if row is None or (failed_too and not row.verified)]
-    return [stages[name].folder for name in open_ones]
+    emulated = [name for name in open_ones if choose(stages[name]) is Backend.EMULATOR]
+    return [stages[name].folder for name in sorted(open_ones, key=lambda name: name in emulated)]

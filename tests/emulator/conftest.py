@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from kernelgate.settings import ROOT, settings
+from kernelgate.settings import settings
 from kernelgate.stages import Limits
-from worker import backends
 from worker.emulate.build import Programs, Seam, build
 from worker.emulate.run import Call, Ran, run
 from worker.emulate.toolchain import Pass, Toolchain, missing, toolchain
 from worker.sandbox import Sandbox
 
+PATIENCE_S = 600
 LIMITS = Limits(wall_s=60, case_s=10, memory_mb=2048)
 
 
@@ -32,22 +31,7 @@ def compiler() -> Toolchain:
     why = missing()
     if why:
         pytest.skip(why)
-    os.environ["KERNELGATE_EMULATOR_CACHE"] = str(ROOT / ".cache" / "emulator")
-    settings.cache_clear()
     return toolchain()
-
-
-@pytest.fixture
-def switched_on(compiler: Toolchain, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The emulator as a backend of this host: it is off by default."""
-    del compiler
-    monkeypatch.setenv("KERNELGATE_EMULATOR", "1")
-    settings.cache_clear()
-    backends.missing.cache_clear()
-    yield
-    monkeypatch.undo()
-    settings.cache_clear()
-    backends.missing.cache_clear()
 
 
 @dataclass(frozen=True)
@@ -87,3 +71,10 @@ def emulate(compiler: Toolchain, sandbox: Sandbox) -> Callable[..., Emulated]:
         return Emulated(seam, build(compiler, seam, source, passes, sandbox=sandbox), sandbox)
 
     return compiled
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first of these tests builds the emulator's runtimes, which takes half a minute of an idle machine's time."""
+    for item in items:
+        if "compiler" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(PATIENCE_S))

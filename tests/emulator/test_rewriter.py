@@ -101,7 +101,7 @@ def test_line_numbers_do_not_move() -> None:
 @pytest.mark.parametrize(
     ("source", "line", "words"),
     [
-        ('void f() {\n  asm volatile("mov.u32 %0, %laneid;" : "=r"(x)); }', 2, "inline PTX ('mov.u32"),
+        ('void f() {\n  asm volatile("mov.u32 %0, %laneid;" : "=r"(x)); }', 2, "inline assembly ('mov.u32"),
         ("#include <cub/cub.cuh>\n", 1, "CUB"),
         ("\n#include <thrust/sort.h>\n", 2, "Thrust"),
         ("__global__ void k() {\n __shared__ int a = 3; }", 2, "cannot have an initialiser"),

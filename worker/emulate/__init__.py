@@ -1,6 +1,6 @@
 """Grades CUDA C++ on a machine without a GPU: compiled for the CPU, executed and checked in the sandbox, judged outside."""
 
 from worker.emulate.backend import run_cases
-from worker.emulate.toolchain import missing
+from worker.emulate.toolchain import compiler, missing
 
-__all__ = ["missing", "run_cases"]
+__all__ = ["compiler", "missing", "run_cases"]

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from kernelgate.stages import Case
+from kernelgate.stages import Case, Stage
 from kernelgate.verdicts import Phase, Verdict
-from worker.arrays import Float64, RawTensor
+from worker.arrays import RawTensor
 from worker.emulate.build import Programs, Seam, build
 from worker.emulate.findings import KINDS, VIOLATIONS, Finding
 from worker.emulate.resources import kernel_resources
@@ -49,7 +49,7 @@ class _Emulation:
         self.seam = Seam(spec.seam.name, spec.seam.signature, spec.file)
         self.parameters = parameters(spec.seam.signature)
         self.made: dict[str, Arrays] = {}
-        self.programs = Programs({}, "")
+        self.programs: dict[Pass, bytes] = {}
 
     def run(self) -> Iterator[CaseRun]:
         job = self.job
@@ -57,55 +57,71 @@ class _Emulation:
         for case in sorted(cases, key=lambda case: -self._call(case).size()):
             job.grader.foresee(case, self._inputs(case))
         with job.phases.during(Phase.COMPILE):
-            self._compile()
+            self._check_source()
+            made = self._build([Pass.PLAIN])
+            job.log = made.log
+            _check_loaders(self.programs[Pass.PLAIN])
         watched = representative([(case, self._call(case).size()) for case in cases])
         with job.phases.during(Phase.CASES):
             for case in cases:
                 ran = self._run(case, Pass.PLAIN)
-                if (
-                    case in watched
-                ):  # before its values are judged: a race explains wrong values, not the other way round
+                if case in watched:
+                    # Before its values are judged: a race explains wrong values, not the other way round.
                     self._watch(case, ran)
                 yield self._judged(case, ran)
+        if job.right:
+            job.resources = kernel_resources(job)
 
     def _watch(self, case: Case, ran: Ran) -> None:
         """The checking passes, and another order of threads. Raises Failure for what they find."""
+        if Pass.CHECK not in self.programs:  # not before: much ends at a file's first run
+            self._build([Pass.CHECK, Pass.ASAN])
         for checking in (Pass.CHECK, Pass.ASAN):
             self._run(case, checking)
         other = self._run(case, Pass.PLAIN, order="random")
-        for part in self.parameters:
-            if part.kind is Kind.OUTPUT and ran.written[part.name] != other.written[part.name]:
-                first, second = (
-                    np.frombuffer(it.written[part.name], DTYPES[part.type]).astype(np.float64) for it in (ran, other)
-                )
-                raise self._unrepeatable(case, part.name, first, second)
+        why = "The second run took the threads in another order; a sum by atomicAdd, say, depends on it"
+        self._compare(case, ran.written, other.written, why)
 
-    def _unrepeatable(self, case: Case, name: str, first: Float64, second: Float64) -> Failure:
+    def _compare(self, case: Case, first: Mapping[str, bytes], second: Mapping[str, bytes], why: str) -> None:
+        """Raises Failure with `not_repeatable` unless both runs wrote the same bytes to every output."""
+        for part in self.parameters:
+            if part.kind is Kind.OUTPUT and first[part.name] != second[part.name]:
+                raise self._unrepeatable(case, part.name, DTYPES[part.type], (first[part.name], second[part.name]), why)
+
+    def _unrepeatable(self, case: Case, name: str, dtype: str, written: tuple[bytes, bytes], why: str) -> Failure:
         shape = self.job.grader.output_shapes(case)[name]
-        differ = np.flatnonzero((first != second) & ~(np.isnan(first) & np.isnan(second)))
+        first, second = (np.frombuffer(data, dtype).astype(np.float64) for data in written)
+        # Compared as bits: a NaN equals itself, and 0 is not -0.
+        differ = np.flatnonzero(first.view(np.uint64) != second.view(np.uint64))
         at = int(differ[0]) if differ.size else 0
         where = [int(i) for i in np.unravel_index(at, shape)]
         message = (
             f"Case {case.name}: two runs on one input differ in {differ.size} of {first.size} values of {name}, first at "
-            f"{where}: {first[at]:.9g} and {second[at]:.9g}. The second run took the threads in another order: the result "
-            "depends on which comes first, as sums by atomicAdd do."
+            f"{where}: {first[at]:.9g} and {second[at]:.9g}. {why}."
         )
         return Failure(Verdict.WRONG_ANSWER, "not_repeatable", message, case=case.name)
 
-    def _compile(self) -> None:
-        job = self.job
-        if "__global__" not in job.source:
+    def _check_source(self) -> None:
+        if "__global__" not in self.job.source:
             message = f"{self.seam.file} has no __global__ function that is used."
             raise Failure(Verdict.COMPILE_ERROR, "no_kernel", message)
+
+    def _build(self, passes: Sequence[Pass]) -> Programs:
+        """Compiles the submission for `passes`; together they take less than twice the longest of them."""
+        job = self.job
         tools = toolchain()
-        job.machine = {"emulator": tools.version, "speed": "emulated: not judged on this machine"}
-        provided = {name: text for name, text in job.stage.provided.items() if name.endswith((".h", ".cuh", ".hpp"))}
-        self.programs = build(
-            tools, self.seam, job.source, Pass, sandbox=job.sandbox, provided=provided, cancelled=job.cancelled
+        job.machine = {"emulator": tools.version, "speed": "emulated: speed not judged on this machine"}
+        made = build(
+            tools,
+            self.seam,
+            job.source,
+            passes,
+            sandbox=job.sandbox,
+            provided=headers(job.stage),
+            cancelled=job.cancelled,
         )
-        job.log = self.programs.log
-        _check_loaders(self.programs.executables[Pass.PLAIN])
-        job.resources = kernel_resources(job)
+        self.programs.update(made.executables)
+        return made
 
     def _inputs(self, case: Case) -> Arrays:
         if case.name not in self.made:
@@ -140,7 +156,7 @@ class _Emulation:
             job.sandbox,
             self.seam,
             watched,
-            self.programs.executables[watched],
+            self.programs[watched],
             call,
             limits=job.stage.spec.limits,
             order=order,
@@ -162,6 +178,9 @@ class _Emulation:
             if ran.written[name] != array.tobytes():
                 message = f"Case {case.name}: the input {name!r} was changed; it is read-only."
                 raise Failure(Verdict.CONTRACT_VIOLATION, "inputs_changed", message, case=case.name)
+        if ran.again:
+            why = "Both calls were made by one process: every call has to compute, whatever it was given before"
+            self._compare(case, ran.written, ran.again, why)
         if ran.error and not ran.launches:
             message = f"Case {case.name}: no kernel was launched; the last CUDA error is {ran.error}."
             raise Failure(Verdict.RUNTIME_ERROR, "launch_refused", message, case=case.name)
@@ -186,7 +205,8 @@ class _Emulation:
             detail, _, size = rest.partition("|")
             number = int(size) if size.isdecimal() and len(size) < 20 else 0
             return violated(self.job, Violation(finding.kind, call, detail, number), case.name)
-        return Failure(meaning.verdict, meaning.reason, self._sentence(finding, lines, case), case=case.name)
+        verdict = self.job.stage.spec.races if finding.kind == "race" else meaning.verdict
+        return Failure(verdict, meaning.reason, self._sentence(finding, lines, case), case=case.name)
 
     def _sentence(self, finding: Finding, lines: Mapping[str, int], case: Case) -> str:
         watched = Pass(finding.build) if finding.build in set(Pass) else Pass.PLAIN
@@ -220,6 +240,11 @@ class _Emulation:
             return end_failure(ran.finished, case.name, self.job.stage.spec.limits)
         message = f"Case {case.name}: the host code ended the process; return from {self.seam.name} instead."
         return Failure(Verdict.RUNTIME_ERROR, "ended_early", message, case=case.name)
+
+
+def headers(stage: Stage) -> dict[str, str]:
+    """What a stage lets its CUDA submissions include."""
+    return {name: text for name, text in stage.provided.items() if name.endswith((".h", ".cuh", ".hpp"))}
 
 
 def _check_loaders(program: bytes) -> None:

@@ -6,7 +6,7 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from worker.sandbox import End, Finished, Limits, Sandbox
 
 STARTUP_S = 2.0
 """Seconds on top of a case's own: the sandbox, the program's start and the arrays' way in and out."""
-ADDR2LINE_LIMITS = Limits(wall_s=20, cpu_s=20, memory_mb=1024, scratch_mb=128, output_kb=256, processes=8)
+ADDR2LINE_LIMITS = Limits(wall_s=60, cpu_s=20, memory_mb=1024, scratch_mb=128, output_kb=256, processes=8)
 
 
 _ENDED = re.compile(r"(\d{1,18}) (\w{0,80})\n")
@@ -31,7 +31,8 @@ _ENDED = re.compile(r"(\d{1,18}) (\w{0,80})\n")
 class Call:
     """What a seam is called with. inputs: arrays by parameter; outputs: bytes of each array it writes; values: numbers.
 
-    workspace, static: bytes it may allocate, and its variables may take. decoy: other inputs that it is called with before.
+    workspace, static: bytes it may allocate, and its variables may take. decoy: other inputs that it is called with before;
+    then it is also called once more with the same ones after.
     """
 
     inputs: Mapping[str, NDArray[np.generic]]
@@ -57,7 +58,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Ran:
-    """One run. written: every array's bytes after the call, inputs too; empty unless the seam returned.
+    """One run. written: every array's bytes after the call, inputs too; empty unless the seam returned. again: what the seam
+    wrote when it was called once more, where it was.
 
     launches: kernels that were started. error: the CUDA error that was left behind, "" for none. lines: of the finding's
     addresses.
@@ -70,6 +72,7 @@ class Ran:
     finding: Finding | None
     lines: Mapping[str, int]
     ms: float
+    again: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def returned(self) -> bool:
@@ -90,7 +93,7 @@ def run(
     cancelled: Callable[[], bool] = never,
 ) -> Ran:
     """Calls the seam once. order: how fibres take turns (forward, reverse, random by `seed`); no result may depend on it."""
-    names = [*call.inputs, *call.outputs]
+    names, again = [*call.inputs, *call.outputs], [*call.outputs] if call.decoy else []
     settings = {
         "EMULATOR_FINDINGS": findings.FILE,
         "EMULATOR_WORKERS": str(workers),
@@ -105,7 +108,7 @@ def run(
         argv,
         limits=_sandbox_limits(limits, build, call),
         files={"submission": executable, **call.files()},
-        collect=[*(f"{name}.out" for name in names), "ended", findings.FILE],
+        collect=[*(f"{name}.out" for name in names), *(f"{name}.again" for name in again), "ended", findings.FILE],
         cancelled=cancelled,
     )
     ms = (time.perf_counter() - start) * 1e3
@@ -113,9 +116,10 @@ def run(
     lines = _lines(sandbox, seam, executable, finding) if finding else {}
     ended = _ENDED.fullmatch(finished.files.get("ended", b"").decode(errors="replace")[:200])
     written = {name: finished.files[f"{name}.out"] for name in names if f"{name}.out" in finished.files}
-    if ended is None or len(written) != len(names):
+    repeated = {name: finished.files[f"{name}.again"] for name in again if f"{name}.again" in finished.files}
+    if ended is None or len(written) != len(names) or len(repeated) != len(again):
         return Ran(finished, {}, 0, "", finding, lines, ms)
-    return Ran(finished, written, int(ended[1]), ended[2], finding, lines, ms)
+    return Ran(finished, written, int(ended[1]), ended[2], finding, lines, ms, repeated)
 
 
 def cpu_allowance(limits: StageLimits, build: Pass, call: Call) -> float:

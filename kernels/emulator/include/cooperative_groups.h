@@ -96,7 +96,8 @@ template <class T> struct bit_xor { T operator()(T a, T b) const { return a ^ b;
 
 template <unsigned Size, class Parent, class T, class Op>
 inline T reduce(const thread_block_tile<Size, Parent>& tile, T value, Op op, int line = __builtin_LINE()) {
-  for (unsigned offset = Size / 2; offset; offset >>= 1) value = op(value, tile.shfl_xor(value, offset, line));
+  for (int offset = Size / 2; offset; offset >>= 1)
+    if (::emulator::butterfly(tile.mask(), value, ::emulator::Source::Xor, offset, 0, (int)Size, op, line)) break;
   return value;
 }
 template <class T, class Op>

@@ -6,8 +6,10 @@ in the size of the file. Load it by path: `kernels/` is no Python package.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
+from .butterflies import rewrite_butterflies
 from .declarations import announce_globals, announce_kernels, rewrite_shared
 from .launches import rewrite_launches
 from .loops import rewrite_loops
@@ -37,11 +39,12 @@ def rewrite(source: str, name: str, *, main: bool = True) -> Rewritten:
     words = {token.text for token in tokens.items if token.kind == "name"}
     volatile = "volatile" in words
     outermost = namespace_scope(tokens)
-    _rewrite(tokens, outermost, volatile=volatile)
+    declared = _declared(tokens, outermost)
+    _rewrite(tokens, outermost, declared, volatile=volatile)
     for token in tokens.items:
         if token.kind == "directive" and ("<<<" in token.text or "__shared__" in token.text):
             body = tokenise(token.text, first_line=token.line, directives=False)
-            _rewrite(body, [False] * len(body.items), volatile=volatile)
+            _rewrite(body, [False] * len(body.items), declared, volatile=volatile)
             token.text = body.written()
     serial = volatile or bool(words & {"this_grid", "grid_group"}) or any(w.startswith("atomic") for w in words)
     tail = f'\nextern "C" {{ extern const int emulator_serial_blocks = {int(serial)}; }}\n' if main else ""
@@ -49,7 +52,20 @@ def rewrite(source: str, name: str, *, main: bool = True) -> Rewritten:
     return Rewritten(f'#line 1 "{quoted}"\n{tokens.written()}{tail}', serial)
 
 
-def _rewrite(tokens: Tokens, outermost: list[bool], *, volatile: bool) -> None:
+def _declared(tokens: Tokens, outermost: list[bool]) -> frozenset[str]:
+    """Names that the file may give a meaning of its own: macros, and what is declared at namespace scope or after a type."""
+    names: set[str] = set()
+    for index, token in enumerate(tokens.items):
+        if token.kind == "directive":
+            names.update(re.findall(r"\w+", token.text))
+        elif token.kind == "name":
+            before = tokens.previous(index - 1)
+            if outermost[index] or (tokens.is_name(before) and not tokens.is_name(before, "return", "else", "do")):
+                names.add(token.text)
+    return frozenset(names)
+
+
+def _rewrite(tokens: Tokens, outermost: list[bool], declared: frozenset[str], *, volatile: bool) -> None:
     for token in tokens.items:
         if token.kind == "name" and token.text == "__noinline__":
             # As a macro it would break libstdc++, which spells __attribute__((__noinline__)).
@@ -57,5 +73,6 @@ def _rewrite(tokens: Tokens, outermost: list[bool], *, volatile: bool) -> None:
     announce_globals(tokens, outermost)
     announce_kernels(tokens, outermost)
     rewrite_shared(tokens, outermost)
+    rewrite_butterflies(tokens, declared)
     rewrite_loops(tokens, volatile=volatile)
     rewrite_launches(tokens)

@@ -47,6 +47,6 @@ def _refuse_assembly(tokens: Tokens, index: int) -> None:
         return  # asm volatile("" ::: "memory") is a compiler barrier on every machine
     raise RewriteError(
         tokens.items[index].line,
-        f"inline PTX ({text[:60]!r}) cannot be emulated without a GPU; use the CUDA C++ function for it where there is one "
-        "(__shfl_sync, __pipeline_memcpy_async, nvcuda::wmma, …)",
+        f"inline assembly ({text[:60]!r}) cannot be emulated without a GPU: PTX is not translated; use the CUDA C++ function "
+        "for it where there is one (__shfl_sync, __pipeline_memcpy_async, nvcuda::wmma, …)",
     )

@@ -6,7 +6,6 @@ namespace emulator {
 
 constexpr int kProcessors = 16;  // of the virtual GPU
 
-cudaError_t set_error(cudaError_t error);  // remembers it, and returns it
 void note_work(cudaStream_t stream);
 unsigned long launch_count();  // launches that were accepted
 

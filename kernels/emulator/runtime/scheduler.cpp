@@ -7,11 +7,10 @@
 #include <cerrno>
 #include <map>
 
-#include "address_sanitizer.h"
 #include "check.h"
 #include "findings.h"
+#include "switching.h"
 
-extern "C" void emulator_switch(void** save, void* to);
 extern "C" void emulator_enter();
 
 __thread uint3 threadIdx, blockIdx;
@@ -51,6 +50,7 @@ const Configuration& configuration() {
 Worker& this_worker() {
   if (!worker) {
     worker = new Worker;
+    worker->order = configuration().order;
     pthread_attr_t attributes;
     void* low = nullptr;
     size_t size = 0;
@@ -69,8 +69,9 @@ Worker& this_worker() {
 
 static void fibre_main(Fibre* fibre);
 
+// Stacks start at different places in their pages: at one and the same, 32 of them would fight for one set of the cache.
 static void arm(Fibre& fibre) {
-  void** top = (void**)(((uintptr_t)fibre.stack + kStackSize) & ~(uintptr_t)63);
+  void** top = (void**)(((uintptr_t)fibre.stack + kStackSize - fibre.lane * 192u) & ~(uintptr_t)63);
 #if defined(__x86_64__)
   top -= 2;  // keeps the stack 16-byte aligned at emulator_enter's call
   *--top = (void*)&emulator_enter;
@@ -88,49 +89,12 @@ static void arm(Fibre& fibre) {
   fibre.stack_pointer = top;
 }
 
-static inline void enter(Worker& w, Fibre& fibre) {
-  w.fibre = &fibre;
-  fibre.state = State::Running;
-  threadIdx = fibre.index;
-  ++w.switches;
-}
-
-// Goes from one stack to another; a null fibre is the worker's own stack. `ends`: the fibre left behind never runs again.
-static void jump(Worker& w, Fibre* from, Fibre* to, bool ends) {
-  if (to) enter(w, *to); else w.fibre = nullptr;
-  void** fake = ends ? nullptr : from ? &from->fake_stack : &w.scheduler_fake_stack;
-  if (to) leaving(fake, to->stack, kStackSize); else leaving(fake, w.scheduler_stack, w.scheduler_stack_size);
-  emulator_switch(from ? &from->stack_pointer : &w.scheduler_pointer, to ? to->stack_pointer : w.scheduler_pointer);
-  arrived(from ? from->fake_stack : w.scheduler_fake_stack);
-}
-
-static inline uint64_t random_number(Block& block) {
-  block.random ^= block.random << 13;
-  block.random ^= block.random >> 7;
-  block.random ^= block.random << 17;
-  return block.random;
-}
-
-static inline void make_ready(Block& block, Fibre& fibre) {
-  fibre.state = State::Ready;
-  block.ready.push_back(fibre.linear);
-}
-
-// `ready` is a stack: pushed from the highest thread down, the lowest runs first.
-static void make_all_ready(Block& block, State state) {
-  const size_t n = block.fibres.size();
-  for (size_t i = 0; i < n; ++i) {
-    Fibre& fibre = block.fibres[configuration().order == Order::Reverse ? i : n - 1 - i];
-    if (fibre.state == state) make_ready(block, fibre);
-  }
-}
-
-static Fibre* take_ready(Block& block) {
-  if (block.ready.empty()) return nullptr;
-  if (configuration().order == Order::Random) std::swap(block.ready[random_number(block) % block.ready.size()], block.ready.back());
-  Fibre* fibre = &block.fibres[block.ready.back()];
-  block.ready.pop_back();
-  return fibre;
+void make_all_ready(Block& block, State state) {
+  for (Fibre& fibre : block.fibres)
+    if (fibre.state == state) {
+      fibre.state = State::Ready;
+      make_ready(block, fibre.warp, 1u << fibre.lane);
+    }
 }
 
 // ------------------------------------------------------------------------------------------- when nothing can run
@@ -181,11 +145,11 @@ static void answer_active_masks(Block& block) {
   make_all_ready(block, State::AtActiveMask);
 }
 
-// Hands the processor to another fibre of the block; to the worker's own stack when none can run.
-static void give_way(Worker& w, Fibre& me, bool ends) {
+// To another fibre of the block, or to the worker's own stack when none can run.
+void give_way_slowly(Worker& w, Fibre& me, bool ends) {
   Block& block = *w.block;
-  if (block.ready.empty() && block.asking) answer_active_masks(block);
-  Fibre* next = take_ready(block);
+  if (!block.ready_warps && block.asking) answer_active_masks(block);
+  Fibre* next = take_ready(w, block, me.warp);
   if (!next && block.live && !block.spinning && block.at_grid != block.live) deadlock(block);
   if (next == &me) return enter(w, me);
   jump(w, &me, next, ends);
@@ -207,7 +171,7 @@ static void open_barrier(Block& block) {
   make_all_ready(block, State::AtBarrier);
 }
 
-static Fibre& calling(const char* what, int line) {
+Fibre& calling(const char* what, int line) {
   Fibre* me = current_fibre();
   if (!me) found("host_code", here(nullptr, line), format("%s was called by host code; it exists in kernels only", what));
   return *me;
@@ -222,7 +186,7 @@ int barrier(int line, Barrier kind, int predicate) {
   me.barrier_kind = kind;
   me.predicate = predicate;
   if (++w.block->arrived == w.block->live) open_barrier(*w.block);
-  give_way(w, me, false);
+  give_way(w, me);
   return me.answer;
 }
 
@@ -235,7 +199,7 @@ void grid_barrier(int line) {
   me.state = State::AtGrid;
   me.line = line;
   ++w.block->at_grid;
-  give_way(w, me, false);
+  give_way(w, me);
 }
 bool grid_is_resident() { return current_fibre() && worker->block->launch->resident; }
 
@@ -246,7 +210,7 @@ void spin(int line) {
   me->state = State::Spinning;
   if (line) me->line = line;
   ++w.block->spinning;
-  give_way(w, *me, false);
+  give_way(w, *me);
 }
 void yield_after_atomic() {
   Fibre* me = current_fibre();
@@ -255,9 +219,6 @@ void yield_after_atomic() {
   spin(me->line);
 }
 
-// ----------------------------------------------------------------------------------------------- warp operations
-
-unsigned lane() { return calling("a warp function", 0).lane; }
 long long ticks() { return worker ? (long long)(worker->switches += 40) : 0; }
 
 unsigned active_mask(int line) {
@@ -265,124 +226,8 @@ unsigned active_mask(int line) {
   me.state = State::AtActiveMask;
   me.line = line;
   ++worker->block->asking;
-  give_way(*worker, me, false);
+  give_way(*worker, me);
   return me.answer_mask;
-}
-
-void shuffle_outside_mask(unsigned lane, unsigned source, unsigned mask, int line) {
-  if (configuration().strict)
-    found("warp_mask", here(nullptr, line), format("lane %u reads lane %u, which takes no part (mask %08x): the value is undefined on a GPU", lane, source, mask));
-}
-
-static void complete_warp(Worker& w, Fibre& last, unsigned mask) {
-  Block& block = *w.block;
-  Fibre* lanes = &block.fibres[last.warp * 32u];
-  void* deposits[32];
-  for (unsigned rest = mask; rest; rest &= rest - 1) deposits[__builtin_ctz(rest)] = lanes[__builtin_ctz(rest)].deposit;
-  if (last.complete) {
-    w.collective = true;
-    last.complete(deposits, mask);
-    w.collective = false;
-  }
-  block.warps[last.warp].arrived &= ~mask;
-  block.idle_rounds = 0;
-  if (last.kind == WarpKind::Sync || last.kind == WarpKind::Matrix) {  // shuffles and votes order no memory
-    uint16_t phase = 0;
-    for (unsigned rest = mask; rest; rest &= rest - 1) phase = std::max(phase, lanes[__builtin_ctz(rest)].warp_phase);
-    for (unsigned rest = mask; rest; rest &= rest - 1) lanes[__builtin_ctz(rest)].warp_phase = (uint16_t)(phase + 1);
-  }
-}
-
-// Whether all lanes that `fibre` waits for stand at an operation with the same mask. A different operation is an error.
-static bool warp_is_complete(Block& block, const Fibre& fibre, unsigned mask) {
-  if ((block.warps[fibre.warp].arrived & mask) != mask) return false;
-  for (unsigned rest = mask; rest; rest &= rest - 1) {
-    const Fibre& other = block.fibres[fibre.warp * 32u + __builtin_ctz(rest)];
-    if ((other.mask & block.warps[fibre.warp].live) != mask) return false;
-    if (other.kind != fibre.kind)
-      found("warp_divergence", here(nullptr, fibre.line), format("lanes of one warp meet in different warp operations: line %d and line %d (mask %08x)", other.line, fibre.line, mask));
-  }
-  return true;
-}
-
-static unsigned checked_mask(Block& block, const Fibre& me, unsigned mask, int line) {
-  const unsigned warp_size = std::min(32u, (unsigned)block.fibres.size() - me.warp * 32u);
-  const unsigned existing = warp_size == 32 ? kFullMask : (1u << warp_size) - 1, live = block.warps[me.warp].live;
-  if (mask == kFullMask) mask = existing;
-  if (!(mask >> me.lane & 1))
-    found("warp_mask", here(nullptr, line), format("lane %u calls a warp operation with mask %08x, in which it is not named", me.lane, mask));
-  if (mask & ~existing)
-    found("warp_mask", here(nullptr, line), format("mask %08x names lanes that this warp of %u threads does not have", mask, warp_size));
-  if (mask & ~live && configuration().strict)
-    found("warp_mask", here(nullptr, line), format("mask %08x names lanes that have left the kernel (alive: %08x)", mask, live));
-  return mask & live;
-}
-
-void warp_operation(unsigned mask, WarpKind kind, void* deposit, Complete complete, int line) {
-  Fibre& me = calling("a warp function", line);
-  Worker& w = *worker;
-  Block& block = *w.block;
-  settle_pending();
-  mask = checked_mask(block, me, mask, line);
-  me.mask = mask;
-  me.kind = kind;
-  me.deposit = deposit;
-  me.complete = complete;
-  me.line = line;
-  block.warps[me.warp].arrived |= 1u << me.lane;
-  me.state = State::AtWarp;
-  if (warp_is_complete(block, me, mask)) {
-    complete_warp(w, me, mask);
-    me.state = State::Running;
-    Fibre* lanes = &block.fibres[me.warp * 32u];
-    const bool stay = configuration().order == Order::Forward;
-    for (unsigned rest = mask; rest;) {
-      const unsigned lane = 31 - __builtin_clz(rest);
-      rest &= ~(1u << lane);
-      if (lane != me.lane) make_ready(block, lanes[lane]);
-    }
-    if (stay) return;
-    make_ready(block, me);
-  }
-  give_way(w, me, false);
-}
-
-void complete_vote(void** deposits, unsigned mask) {
-  const auto slot = [&](unsigned lane) -> VoteSlot& { return *static_cast<VoteSlot*>(deposits[lane]); };
-  const VoteSlot& first = slot(__builtin_ctz(mask));
-  unsigned ballot = 0, result = (unsigned)first.value;
-  bool equal = true;
-  for (unsigned rest = mask; rest; rest &= rest - 1) {
-    const unsigned lane = __builtin_ctz(rest), v = (unsigned)slot(lane).value;
-    ballot |= v ? 1u << lane : 0;
-    equal &= slot(lane).value == first.value;
-    if (lane == (unsigned)__builtin_ctz(mask)) continue;
-    switch (first.kind) {
-      case Vote::Add: result += v; break;
-      case Vote::Min: result = std::min(result, v); break;
-      case Vote::Max: result = std::max(result, v); break;
-      case Vote::MinSigned: result = (unsigned)std::min((int)result, (int)v); break;
-      case Vote::MaxSigned: result = (unsigned)std::max((int)result, (int)v); break;
-      case Vote::And: result &= v; break;
-      case Vote::Or: result |= v; break;
-      case Vote::Xor: result ^= v; break;
-      default: break;
-    }
-  }
-  for (unsigned rest = mask; rest; rest &= rest - 1) {
-    VoteSlot& mine = slot(__builtin_ctz(rest));
-    switch (first.kind) {
-      case Vote::Ballot: mine.result = ballot; break;
-      case Vote::Any: mine.result = ballot != 0; break;
-      case Vote::All: mine.result = ballot == mask; break;
-      case Vote::MatchAll: mine.result = equal ? mask : 0; mine.all_equal = equal; break;
-      case Vote::MatchAny:
-        for (unsigned others = mask; others; others &= others - 1)
-          if (slot(__builtin_ctz(others)).value == mine.value) mine.result |= others & -others;
-        break;
-      default: mine.result = result;
-    }
-  }
 }
 
 // ------------------------------------------------------------------------------------------------- a fibre's life
@@ -391,21 +236,10 @@ static void leave_kernel(Block& block, Fibre& fibre) {
   fibre.state = State::Done;
   --block.live;
   block.idle_rounds = 0;
-  Warp& warp = block.warps[fibre.warp];
-  warp.live &= ~(1u << fibre.lane);
+  block.warps[fibre.warp].live &= ~(1u << fibre.lane);
   if (block.live && block.arrived == block.live) open_barrier(block);
   if (!block.live) check_phase(block);
-  for (unsigned rest = warp.arrived; rest; rest &= rest - 1) {  // an operation may have waited for this lane alone
-    Fibre& waiting = block.fibres[fibre.warp * 32u + __builtin_ctz(rest)];
-    if (!(waiting.mask >> fibre.lane & 1)) continue;
-    if (configuration().strict)
-      found("warp_mask", here(nullptr, waiting.line), format("lane %u waits for lane %u, which has left the kernel", waiting.lane, fibre.lane));
-    const unsigned mask = waiting.mask & warp.live;
-    if (!warp_is_complete(block, waiting, mask)) continue;
-    complete_warp(*worker, waiting, mask);
-    for (unsigned lanes = mask; lanes; lanes &= lanes - 1) make_ready(block, block.fibres[fibre.warp * 32u + __builtin_ctz(lanes)]);
-    break;
-  }
+  leave_warp(block, fibre);
 }
 
 static void fibre_main(Fibre* fibre) {
@@ -417,7 +251,7 @@ static void fibre_main(Fibre* fibre) {
   w.block->launch->request.body(w.block->launch->request.context);
   settle_pending();
   leave_kernel(*w.block, *fibre);
-  give_way(w, *fibre, true);
+  give_way_slowly(w, *fibre, true);
   __builtin_trap();
 }
 
@@ -455,14 +289,15 @@ static Block* prepare_block(Worker& w, const Launch& launch, size_t number) {
   block->idle_rounds = 0;
   block->phase = 1;
   block->fences = 1;
-  block->ready.clear();
+  block->ready_warps = 0;
   block->touched.clear();
   block->random = (configuration().seed * 0x9e3779b97f4a7c15ull ^ (number + 1) * 0xbf58476d1ce4e5b9ull) | 1;
   unpoison(block->arena + kDynamicOffset, launch.request.shared);
   memset(block->arena + kDynamicOffset, 0xff, launch.request.shared);
   for (size_t k = 0; k < block->warps.size(); ++k) {
     const size_t lanes = std::min<size_t>(32, launch.threads - k * 32);
-    block->warps[k] = Warp{lanes == 32 ? kFullMask : (1u << lanes) - 1, 0};
+    block->warps[k].existing = block->warps[k].live = lanes == 32 ? kFullMask : (1u << lanes) - 1;
+    block->warps[k].arrived = block->warps[k].ready = 0;
   }
   for (size_t i = 0; i < launch.threads; ++i) {
     Fibre& f = block->fibres[i];
@@ -492,7 +327,7 @@ static bool resume(Worker& w, Block& block) {
   w.block = &block;
   blockIdx = block.index;
   for (DynamicView* view = dynamic_views; view; view = view->next) view->set(block.arena + kDynamicOffset);
-  if (Fibre* first = take_ready(block)) jump(w, nullptr, first, false);
+  if (Fibre* first = take_ready(w, block, 0)) jump(w, nullptr, first, false);
   return block.live == 0;
 }
 

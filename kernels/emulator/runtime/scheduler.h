@@ -4,7 +4,8 @@
 // they wait. Nothing preempts them, so an interleaving is a function of the program and the order policy alone.
 //
 //   __syncthreads   opens when as many fibres have arrived as are alive: an early exit lets the others through.
-//   warp operations every lane leaves a pointer; the last to arrive computes all results, then all lanes are ready.
+//   warp operations every lane leaves a word; the last to arrive computes all results, then all lanes are ready. Lanes of one
+//                   warp run one after another from one such operation to the next, so that their 32 stacks stay in cache.
 //   spin            a fibre that waits for memory is set aside until no other fibre of its block can run; a block in which
 //                   only such fibres are left is set aside too, and the worker starts or resumes another block.
 //   active mask     lanes that ask wait until nothing else of the block can run: those that then stand at the same line
@@ -31,20 +32,22 @@ struct PendingCopy {
   const void* pc;
 };
 
-struct Fibre {
+// The first cache line holds what a warp operation touches: there are billions of them in a long case.
+struct alignas(64) Fibre {
   void* stack_pointer;
-  char* stack;
-  void* fake_stack;  // AddressSanitizer's
+  void* deposit;
+  Complete complete;
+  unsigned mask;
+  int line;  // where it waits
   uint3 index;
   uint16_t linear, warp;
   uint8_t lane;
   State state;
-  int line;  // where it waits
-  unsigned mask, answer_mask;
   WarpKind kind;
-  void* deposit;
-  Complete complete;
   Barrier barrier_kind;
+  char* stack;
+  void* fake_stack;  // AddressSanitizer's
+  unsigned answer_mask;
   int predicate, answer;
   unsigned atomics;
   size_t batch;
@@ -56,8 +59,17 @@ struct Fibre {
   std::vector<uint32_t> acquired;
 };
 
-struct Warp {
-  unsigned live, arrived;
+// Lane sets are masks. `value` and `source` are what the lanes that stand at an operation left there, `result` what a lane
+// takes away: it is overwritten at the lane's own next operation only, however long other lanes have been ahead by then.
+struct alignas(64) Warp {
+  unsigned existing, live, arrived, ready;
+  unsigned common_mask;  // of the lanes that have arrived, while `uniform` says that all gave the same
+  WarpKind common_kind;
+  bool uniform;
+  unsigned fused;  // lanes whose last butterfly loop was done in one go
+  ButterflyLoop loop;
+  uint8_t source[32];
+  unsigned long long value[32], result[32];
 };
 
 struct Launch {
@@ -72,8 +84,8 @@ struct Block {
   size_t number;
   uint3 index;
   std::vector<Fibre> fibres;
-  std::vector<unsigned> ready;
   std::vector<Warp> warps;
+  unsigned ready_warps;  // those with a lane that is ready
   unsigned live, arrived, spinning, asking, at_grid;
   unsigned long idle_rounds;
   char* arena = nullptr;
@@ -83,9 +95,12 @@ struct Block {
   uint32_t fences;
 };
 
+enum class Order : uint8_t { Forward, Reverse, Random };
+
 struct Worker {
   Block* block = nullptr;
   Fibre* fibre = nullptr;
+  Order order = Order::Forward;
   void* scheduler_pointer = nullptr;
   void* scheduler_fake_stack = nullptr;
   const void* scheduler_stack = nullptr;
@@ -99,7 +114,6 @@ struct Worker {
 extern __thread Worker* worker;
 extern const size_t kStackSize;
 
-enum class Order { Forward, Reverse, Random };
 struct Configuration {
   Order order;
   uint64_t seed;

@@ -8,13 +8,28 @@ static constexpr int warpSize = 32;
 
 namespace emulator {
 
-enum class Barrier { Plain, Count, And, Or };
+enum class Barrier : unsigned char { Plain, Count, And, Or };
 int barrier(int line, Barrier kind, int predicate);
 
-// A warp operation: every lane of `mask` deposits a pointer, the last to arrive runs `complete` over all deposits.
-enum class WarpKind { Sync, Shuffle, Vote, Matrix };
+// A warp operation ends when every lane of `mask` has arrived; the last one computes for all.
+enum class WarpKind : unsigned char { Sync, Shuffle, Vote, Matrix, Butterfly };
+enum class Source : unsigned char { Index, Up, Down, Xor };
+enum class Vote : unsigned char { Ballot, Any, All, MatchAny, MatchAll, Add, Min, Max, MinSigned, MaxSigned, And, Or, Xor };
 using Complete = void (*)(void** deposits, unsigned mask);
 void warp_operation(unsigned mask, WarpKind kind, void* deposit, Complete complete, int line);
+unsigned long long shuffle_word(unsigned mask, unsigned long long value, Source how, int operand, int width, int line);
+// The result; for MatchAll, bit 32 says whether all are equal.
+unsigned long long vote(unsigned mask, Vote kind, unsigned long long value, int line);
+
+// The rest of a loop `for (step = first; …) value = operation(value, shuffle(value, step))`: steps are halved down to 1 or,
+// with `up_to`, doubled while below it.
+struct ButterflyLoop {
+  Source how;
+  int first, up_to, width;
+  bool operator==(const ButterflyLoop& o) const { return how == o.how && first == o.first && up_to == o.up_to && width == o.width; }
+};
+using ButterflySteps = void (*)(unsigned long long* words, const ButterflyLoop& loop, void* operation);
+bool butterfly_words(unsigned mask, unsigned long long& word, const ButterflyLoop& loop, ButterflySteps steps, void* operation, int line);
 
 unsigned lane();
 unsigned active_mask(int line);
@@ -25,7 +40,6 @@ void grid_barrier(int line);
 bool grid_is_resident();
 [[noreturn]] void device_trap(const char* what, int line);
 long long ticks();            // a clock that counts scheduler steps: the same in every run
-void shuffle_outside_mask(unsigned lane, unsigned source, unsigned mask, int line);
 
 inline void loop() {
   static __thread unsigned rounds;

@@ -148,6 +148,7 @@ cudaError_t copy(void* to, const void* from, size_t size, cudaMemcpyKind kind, c
 cudaError_t fill(void* to, int value, size_t size, cudaStream_t stream, int line);
 cudaError_t copy_symbol(void* symbol, size_t symbol_size, void* host, size_t size, size_t offset, bool to_symbol,
                         cudaMemcpyKind kind, cudaStream_t stream, const char* call, int line);
+cudaError_t set_error(cudaError_t error);  // remembers it, and returns it
 cudaError_t refused_call(const char* call, const char* detail, int line);  // in any program: there is no such thing here
 int blocks_per_processor(int threads, size_t dynamic_shared);
 void function_attributes(cudaFuncAttributes* attributes);
@@ -249,7 +250,11 @@ template <class... P, class... A> inline cudaError_t cudaLaunchKernelEx(const cu
   bool cooperative = false;
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     if (config->attrs[i].id == cudaLaunchAttributeCooperative) cooperative = config->attrs[i].val.cooperative != 0;
-    if (config->attrs[i].id == cudaLaunchAttributeClusterDimension) return ::emulator::refused_call("cudaLaunchKernelEx", "a launch with clusters", __builtin_LINE());
+    if (config->attrs[i].id != cudaLaunchAttributeClusterDimension) continue;
+    // A cluster changes where blocks run, and what a kernel may use; <cooperative_groups.h> has no clusters here, so it uses none.
+    const auto& c = config->attrs[i].val.clusterDim;
+    const dim3& g = config->gridDim;
+    if (!c.x || !c.y || !c.z || c.x * c.y * c.z > 8 || g.x % c.x || g.y % c.y || g.z % c.z) return ::emulator::set_error(cudaErrorInvalidConfiguration);
   }
   auto all = std::tuple<P...>(std::forward<A>(arguments)...);
   auto body = [&] { std::apply(kernel, all); };

@@ -4,41 +4,63 @@
 namespace emulator {
 
 template <class T>
-struct ShuffleSlot {
-  T value, result;
-  unsigned source, lane;
-  int line;
-};
-template <class T>
-EMULATOR_UNCHECKED void complete_shuffle(void** deposits, unsigned mask) {
-  for (unsigned rest = mask; rest; rest &= rest - 1) {
-    auto* slot = static_cast<ShuffleSlot<T>*>(deposits[__builtin_ctz(rest)]);
-    if (mask >> slot->source & 1)
-      slot->result = static_cast<ShuffleSlot<T>*>(deposits[slot->source])->value;
-    else  // undefined on a GPU; the lane keeps its own value here
-      shuffle_outside_mask(slot->lane, slot->source, mask, slot->line);
-  }
+unsigned long long bits_of(T value) {
+  static_assert(sizeof(T) <= 8, "at most 8 bytes can be exchanged at once");
+  unsigned long long bits = 0;
+  __builtin_memcpy(&bits, &value, sizeof value);
+  return bits;
 }
 template <class T>
-T shuffle(unsigned mask, T value, unsigned source, int line) {
-  static_assert(std::is_trivially_copyable<T>::value, "a shuffled value must be trivially copyable");
-  ShuffleSlot<T> slot{value, value, source, lane(), line};
-  warp_operation(mask, WarpKind::Shuffle, &slot, &complete_shuffle<T>, line);
-  return slot.result;
+T from_bits(unsigned long long bits) {
+  T value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
 }
 
-enum class Vote { Ballot, Any, All, MatchAny, MatchAll, Add, Min, Max, MinSigned, MaxSigned, And, Or, Xor };
-struct VoteSlot {
-  Vote kind;
-  unsigned long long value;
-  unsigned result;
-  int all_equal;
-};
-void complete_vote(void** deposits, unsigned mask);
-inline VoteSlot vote(unsigned mask, Vote kind, unsigned long long value, int line) {
-  VoteSlot slot{kind, value, 0, 0};
-  warp_operation(mask, WarpKind::Vote, &slot, &complete_vote, line);
-  return slot;
+template <class T>
+inline T shuffle(unsigned mask, T value, Source how, int operand, int width, int line) {
+  static_assert(std::is_trivially_copyable<T>::value, "a shuffled value must be trivially copyable");
+  if constexpr (sizeof(T) <= 8) {
+    return from_bits<T>(shuffle_word(mask, bits_of(value), how, operand, width, line));
+  } else {
+    unsigned long long words[(sizeof(T) + 7) / 8] = {};
+    __builtin_memcpy(words, &value, sizeof value);
+    for (auto& word : words) word = shuffle_word(mask, word, how, operand, width, line);
+    __builtin_memcpy(&value, words, sizeof value);
+    return value;
+  }
+}
+
+inline unsigned butterfly_source(const ButterflyLoop& loop, unsigned lane, unsigned step) {
+  const unsigned end = (lane & ~(loop.width - 1u)) + loop.width, source = loop.how == Source::Xor ? lane ^ step : lane + step;
+  return source < end ? source : lane;
+}
+template <class T, class Operation>
+EMULATOR_UNCHECKED void butterfly_steps(unsigned long long* words, const ButterflyLoop& loop, void* operation) {
+  const Operation& both = *static_cast<Operation*>(operation);
+  T now[32], other[32];
+  for (unsigned lane = 0; lane < 32; ++lane) now[lane] = from_bits<T>(words[lane]);
+  for (unsigned step = loop.first; loop.up_to ? step < (unsigned)loop.up_to : step; step = loop.up_to ? step << 1 : step >> 1) {
+    for (unsigned lane = 0; lane < 32; ++lane) other[lane] = now[butterfly_source(loop, lane, step)];
+    for (unsigned lane = 0; lane < 32; ++lane) now[lane] = both(now[lane], other[lane]);
+  }
+  for (unsigned lane = 0; lane < 32; ++lane) words[lane] = bits_of(now[lane]);
+}
+
+// One step of such a loop, or, where the whole warp is in it, all that are left: true says that the loop is done. The
+// arithmetic is the same in the same order; what is saved is waiting for one another once a step.
+template <class T, class Operation>
+inline bool butterfly(unsigned mask, T& value, Source how, int step, int up_to, int width, Operation operation, int line) {
+  if constexpr (std::is_arithmetic<T>::value && !std::is_volatile<T>::value && sizeof(T) <= 8) {
+    if constexpr (std::is_same<decltype(operation(value, value)), T>::value) {
+      unsigned long long word = bits_of(value);
+      const bool done = butterfly_words(mask, word, {how, step, up_to, width}, &butterfly_steps<T, Operation>, &operation, line);
+      value = done ? from_bits<T>(word) : operation(value, from_bits<T>(word));
+      return done;
+    }
+  }
+  value = operation(value, shuffle(mask, value, how, step, width, line));
+  return false;
 }
 
 }  // namespace emulator
@@ -46,32 +68,22 @@ inline VoteSlot vote(unsigned mask, Vote kind, unsigned long long value, int lin
 inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
   ::emulator::warp_operation(mask, ::emulator::WarpKind::Sync, nullptr, nullptr, line);
 }
-template <class T>
-inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, int line = __builtin_LINE()) {
-  const unsigned lane = ::emulator::lane();
-  return ::emulator::shuffle(mask, value, (lane & ~(width - 1u)) | (source & (width - 1u)), line);
-}
-template <class T>
-inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, int line = __builtin_LINE()) {
-  const unsigned lane = ::emulator::lane(), first = lane & ~(width - 1u);
-  return ::emulator::shuffle(mask, value, lane >= first + delta ? lane - delta : lane, line);
-}
-template <class T>
-inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, int line = __builtin_LINE()) {
-  const unsigned lane = ::emulator::lane(), end = (lane & ~(width - 1u)) + width;
-  return ::emulator::shuffle(mask, value, lane + delta < end ? lane + delta : lane, line);
-}
-template <class T>
-inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, int line = __builtin_LINE()) {
-  const unsigned lane = ::emulator::lane(), source = lane ^ bits, end = (lane & ~(width - 1u)) + width;
-  return ::emulator::shuffle(mask, value, source < end ? source : lane, line);
-}
+#define EMULATOR_SHUFFLE(name, how, Operand)                                                            \
+  template <class T>                                                                                     \
+  inline T name(unsigned mask, T value, Operand operand, int width = 32, int line = __builtin_LINE()) { \
+    return ::emulator::shuffle(mask, value, ::emulator::Source::how, (int)operand, width, line);        \
+  }
+EMULATOR_SHUFFLE(__shfl_sync, Index, int)
+EMULATOR_SHUFFLE(__shfl_up_sync, Up, unsigned)
+EMULATOR_SHUFFLE(__shfl_down_sync, Down, unsigned)
+EMULATOR_SHUFFLE(__shfl_xor_sync, Xor, int)
+#undef EMULATOR_SHUFFLE
 
 #define EMULATOR_VOTE(integer, name, kind, same) \
-  inline integer name(unsigned mask, same v, int line = __builtin_LINE()) { return (integer)::emulator::vote(mask, ::emulator::Vote::kind, v, line).result; }
-inline unsigned __ballot_sync(unsigned mask, int p, int line = __builtin_LINE()) { return ::emulator::vote(mask, ::emulator::Vote::Ballot, !!p, line).result; }
-inline int __any_sync(unsigned mask, int p, int line = __builtin_LINE()) { return ::emulator::vote(mask, ::emulator::Vote::Any, !!p, line).result; }
-inline int __all_sync(unsigned mask, int p, int line = __builtin_LINE()) { return ::emulator::vote(mask, ::emulator::Vote::All, !!p, line).result; }
+  inline integer name(unsigned mask, same v, int line = __builtin_LINE()) { return (integer)::emulator::vote(mask, ::emulator::Vote::kind, v, line); }
+inline unsigned __ballot_sync(unsigned mask, int p, int line = __builtin_LINE()) { return (unsigned)::emulator::vote(mask, ::emulator::Vote::Ballot, !!p, line); }
+inline int __any_sync(unsigned mask, int p, int line = __builtin_LINE()) { return ::emulator::vote(mask, ::emulator::Vote::Any, !!p, line) != 0; }
+inline int __all_sync(unsigned mask, int p, int line = __builtin_LINE()) { return ::emulator::vote(mask, ::emulator::Vote::All, !!p, line) != 0; }
 EMULATOR_VOTE(unsigned, __reduce_add_sync, Add, unsigned)
 EMULATOR_VOTE(unsigned, __reduce_min_sync, Min, unsigned)
 EMULATOR_VOTE(unsigned, __reduce_max_sync, Max, unsigned)
@@ -83,24 +95,15 @@ EMULATOR_VOTE(int, __reduce_min_sync, MinSigned, int)
 EMULATOR_VOTE(int, __reduce_max_sync, MaxSigned, int)
 #undef EMULATOR_VOTE
 
-namespace emulator {
-template <class T>
-unsigned long long bits_of(T value) {
-  static_assert(sizeof(T) <= 8, "at most 8 bytes can be matched");
-  unsigned long long bits = 0;
-  __builtin_memcpy(&bits, &value, sizeof value);
-  return bits;
-}
-}  // namespace emulator
 template <class T>
 inline unsigned __match_any_sync(unsigned mask, T value, int line = __builtin_LINE()) {
-  return ::emulator::vote(mask, ::emulator::Vote::MatchAny, ::emulator::bits_of(value), line).result;
+  return (unsigned)::emulator::vote(mask, ::emulator::Vote::MatchAny, ::emulator::bits_of(value), line);
 }
 template <class T>
 inline unsigned __match_all_sync(unsigned mask, T value, int* equal, int line = __builtin_LINE()) {
-  const auto slot = ::emulator::vote(mask, ::emulator::Vote::MatchAll, ::emulator::bits_of(value), line);
-  *equal = slot.all_equal;
-  return slot.result;
+  const unsigned long long answer = ::emulator::vote(mask, ::emulator::Vote::MatchAll, ::emulator::bits_of(value), line);
+  *equal = (int)(answer >> 32);
+  return (unsigned)answer;
 }
 inline unsigned __activemask(int line = __builtin_LINE()) { return ::emulator::active_mask(line); }
 inline unsigned __lanemask_lt() { return (1u << ::emulator::lane()) - 1; }

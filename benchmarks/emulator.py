@@ -1,0 +1,114 @@
+"""What a verdict costs in the emulator: processor time by part, for the capstone's solution and starter.
+
+    .venv/bin/python -m benchmarks.emulator [--quick] [FILE …]
+
+Grades files as a worker does, but outside the sandbox, because what a sandboxed process took is not handed on: only for files
+you trust. Prints processor seconds, which a machine that does other things besides stretches less than the clock: of the
+compilers, of the runs by build, and of this process (references, comparisons). On two idle cores a verdict takes a little
+more than half their sum. The runtimes are built before. Figures go to `benchmarks/results/emulator.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from kernelgate.settings import settings
+from kernelgate.stages import load_stage
+from worker.emulate import backend
+from worker.emulate.toolchain import toolchain
+from worker.grade import grade
+from worker.machine import facts
+from worker.sandbox import End, Finished, Sandbox
+
+RESULTS = Path(__file__).parent / "results" / "emulator.json"
+SEED = "5eed" * 8
+
+
+def processor_s(who: int) -> float:
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
+class Direct:
+    """Runs what a sandbox would run, as the calling user, and adds up what it took by part."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, float] = {}
+        self.longest = 0.0
+        self.plain = b""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        files: Mapping[str, bytes] = {},
+        collect: Sequence[str] = (),
+        **_: object,
+    ) -> Finished:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for file, body in files.items():
+                (folder / file).write_bytes(body)
+            before, start = processor_s(resource.RUSAGE_CHILDREN), time.monotonic()
+            done = subprocess.run(argv, cwd=folder, capture_output=True, check=False)
+            took = processor_s(resource.RUSAGE_CHILDREN) - before
+            self._add(files, took)
+            written = {file: (folder / file).read_bytes() for file in collect if (folder / file).is_file()}
+        wall = (time.monotonic() - start) * 1e3
+        return Finished(End.EXITED, done.returncode, None, done.stdout, done.stderr, wall, 0.0, written)
+
+    def _add(self, files: Mapping[str, bytes], took: float) -> None:
+        part = "compilers"
+        if "case" in files:
+            self.plain = self.plain or files["submission"]  # what runs first
+            part = "plain runs" if files["submission"] == self.plain else "checking runs"
+            self.longest = max(self.longest, took)
+        self.parts[part] = self.parts.get(part, 0.0) + took
+
+
+def measure(path: Path, *, quick: bool) -> dict[str, Any]:
+    """One grading, in seconds of processor time."""
+    stage = load_stage(settings().graders_dir / "online_attention")
+    direct, own = Direct(), processor_s(resource.RUSAGE_SELF)
+    chosen = stage.short() if quick else stage
+    result = grade(chosen, path.read_bytes(), sandbox=cast(Sandbox, direct), seed=SEED)
+    parts = {**direct.parts, "references and comparisons": processor_s(resource.RUSAGE_SELF) - own}
+    return {
+        "file": str(path),
+        "verdict": str(result.verdict),
+        "cases": len(result.cases),
+        **{part: round(seconds, 1) for part, seconds in parts.items()},
+        "all": round(sum(parts.values()), 1),
+        "longest run": round(direct.longest, 1),
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--quick", action="store_true", help="leave out the lengths that are measured on a GPU")
+    asked = parser.parse_args()
+    folder = (settings().graders_dir / "online_attention").relative_to(Path.cwd())
+    backend.kernel_resources = lambda _: ()  # nvcc's report is no part of the emulator
+    compiler = toolchain().version
+    rows = []
+    for path in asked.files or [folder / "solution" / "attention.cu", folder / "starter" / "attention.cu"]:
+        rows.append(measure(path, quick=asked.quick))
+        print(json.dumps(rows[-1]), flush=True)
+    told = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    told |= {"quick" if asked.quick else "full": rows, "compiler": compiler, "machine": facts()}
+    RESULTS.write_text(json.dumps(told, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
