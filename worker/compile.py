@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -21,10 +20,11 @@ from worker.frames import printable
 from worker.job import Job
 from worker.native import cuda_root, host_compiler
 from worker.nvcc import at_once
-from worker.sandbox import End, Finished, Limits
+from worker.sandbox import End, Finished, Limits, Sandbox
 
 COMPILE_S = 120.0
 SCRATCH_MB = 256
+DEMANGLE_LIMITS = Limits(wall_s=5, cpu_s=2, memory_mb=128, scratch_mb=1, output_kb=256, processes=4)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _compiled(job: Job, finished: Finished, stem: str) -> Compiled:
         raise Failure(
             Verdict.COMPILE_ERROR, "no_kernel", f"{job.stage.spec.file} has no __global__ function that is used."
         )
-    job.resources = _resources(cubin, job.log)
+    job.resources = _resources(job.sandbox, cubin, job.log)
     _check_static(job, cubin)
     return Compiled(library, device, cubin, job.log)
 
@@ -145,7 +145,7 @@ def _first_error(log: str) -> str:
     return (log.strip().splitlines() or ["nvcc failed and said nothing"])[-1][:1000]
 
 
-def _resources(cubin: Cubin, log: str) -> tuple[KernelResources, ...]:
+def _resources(sandbox: Sandbox, cubin: Cubin, log: str) -> tuple[KernelResources, ...]:
     spills = dict(re.findall(r"entry function '([^']+)'.*?\n.*?\n.*?(\d+) bytes spill stores", log))
     names = list(cubin.kernels)[:64]
     return tuple(
@@ -155,7 +155,7 @@ def _resources(cubin: Cubin, log: str) -> tuple[KernelResources, ...]:
             spill_bytes=int(spills.get(name, 0)),
             shared_bytes=cubin.kernels[name].shared_bytes,
         )
-        for name, shown in zip(names, demangled(names), strict=True)
+        for name, shown in zip(names, demangled(sandbox, names), strict=True)
     )
 
 
@@ -169,13 +169,18 @@ def with_occupancy(
     )
 
 
-def demangled(names: list[str]) -> list[str]:
-    """C++ names as written in the source, where c++filt is installed; as they are otherwise."""
+def demangled(sandbox: Sandbox, names: list[str]) -> list[str]:
+    """C++ names as written in the source, where c++filt is installed; as they are otherwise.
+
+    In the sandbox and with limits of its own: names are the submitter's, and one of 300 characters can stand for gigabytes.
+    """
     program = shutil.which("c++filt")
-    if program is None or not names:
+    if program is None or not any(name.startswith("_Z") for name in names):
         return names
-    done = subprocess.run(
-        [program, "-p"], input="\n".join(names), capture_output=True, text=True, timeout=10, check=False
+    done = sandbox.run(
+        ["/bin/sh", "-c", f"exec {program} -p < names"],
+        limits=DEMANGLE_LIMITS,
+        files={"names": "\n".join(names).encode(errors="replace")},
     )
-    shown = done.stdout.splitlines()
+    shown = done.stdout.decode(errors="replace").splitlines() if done.end is End.EXITED else []
     return [name.removeprefix("(anonymous namespace)::") for name in shown] if len(shown) == len(names) else names

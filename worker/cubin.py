@@ -56,6 +56,7 @@ class _Section:
 
 NOBITS = 8
 MAX_SECTIONS = 20_000
+MAX_SYMBOLS = 200_000
 
 
 def read_cubin(data: bytes) -> Cubin:
@@ -63,22 +64,15 @@ def read_cubin(data: bytes) -> Cubin:
     try:
         sections = list(_sections(data))
         symbols = _symbols(data, sections)
-        kernels = {
-            section.name.removeprefix(".text."): Kernel(section.name.removeprefix(".text."))
-            for section in sections
-            if section.name.startswith(".text.")
-            and f".nv.info.{section.name.removeprefix('.text.')}" in _names(sections)
-        }
+        names = {section.name for section in sections}
+        texts = [section.name.removeprefix(".text.") for section in sections if section.name.startswith(".text.")]
+        kernels = {name: Kernel(name) for name in texts if f".nv.info.{name}" in names}
         for section in sections:
             _read_section(data, section, kernels, symbols)
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError, UnicodeDecodeError, OverflowError) as error:
         raise MalformedCubinError(f"not a cubin: {error}") from error
     static = sum(s.size for s in sections if re.fullmatch(r"\.nv\.(global|global\.init|constant3)", s.name))
     return Cubin(kernels, static)
-
-
-def _names(sections: list[_Section]) -> set[str]:
-    return {section.name for section in sections}
 
 
 def _sections(data: bytes) -> Iterator[_Section]:
@@ -105,6 +99,8 @@ def _symbols(data: bytes, sections: list[_Section]) -> list[str]:
     for section in sections:
         if section.name == ".symtab":
             strings = sections[section.link].offset
+            if section.size > 24 * MAX_SYMBOLS:
+                raise MalformedCubinError(f"not a cubin: {section.size // 24} symbols; at most {MAX_SYMBOLS}")
             return [
                 _text(data, strings + struct.unpack_from("<I", data, section.offset + at)[0])
                 for at in range(0, section.size, 24)

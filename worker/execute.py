@@ -1,7 +1,8 @@
 """Grades a PyTorch submission on the CPU: one jailed process, one case at a time, raw arrays in and out.
 
 The inputs of a case come to exist in the sandbox only when its turn has come, and no expected value ever does. The memory
-file that carries them is sealed against resizing: shrinking it would make this process fault on its own mapping.
+file that carries them is sealed against resizing: shrinking it would make this process fault on its own mapping. It is
+opened twice: flags such as O_APPEND belong to an opening, and the sandbox may set them on its own.
 """
 
 from __future__ import annotations
@@ -49,9 +50,12 @@ class Arena:
         self.fd = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.fd, self.size)
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, SEALS)
+        self.given = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC)
+        """The sandbox's own opening of the file; nothing here reads or writes through it."""
 
     def close(self) -> None:
         os.close(self.fd)
+        os.close(self.given)
 
     def write(self, inputs: Arrays) -> list[dict[str, Any]]:
         """Puts arrays into the file; returns what the runner needs to find them there: name, dtype, shape, offset."""
@@ -244,7 +248,7 @@ def executing(job: Job, first: Arrays) -> Iterator[Execution]:
     arena = Arena(arena_size(first))
     try:
         limits = sandbox_limits(job.stage.spec.limits)
-        with job.sandbox.session(runner_text(), limits=limits, fds=[arena.fd], cancelled=job.cancelled) as session:
+        with job.sandbox.session(runner_text(), limits=limits, fds=[arena.given], cancelled=job.cancelled) as session:
             execution = Execution(job, session, arena)
             try:
                 yield execution

@@ -38,7 +38,8 @@ def receive(read: Callable[[int], bytes], *, max_payload: int) -> tuple[dict[str
     header = _parse(read(length))
     count = header.get("bytes")
     if type(count) is not int or not 0 <= count <= max_payload:
-        raise MalformedFrameError(f"frame payload of {str(count)[:40]} bytes: 0 to {max_payload} are accepted")
+        stated = str(count)[:40] if isinstance(count, int | float | str | None) else f"a {type(count).__name__}"
+        raise MalformedFrameError(f"frame payload of {stated} bytes: 0 to {max_payload} are accepted")
     return header, read(count)
 
 
@@ -74,6 +75,13 @@ def _shape(value: object) -> tuple[int, ...]:
     return tuple(value)
 
 
+def _word(item: dict[str, Any], key: str) -> str:
+    value = item[key]
+    if not isinstance(value, str):
+        raise MalformedTensorError(f"{key} is a {type(value).__name__}; a text is accepted")
+    return value[:80]
+
+
 def tensors(header: dict[str, Any], payload: bytes) -> dict[str, RawTensor]:
     """The tensors of a result frame: `tensors` lists name, dtype and shape; the payload holds their bytes in that order."""
     listed = header.get("tensors")
@@ -83,7 +91,7 @@ def tensors(header: dict[str, Any], payload: bytes) -> dict[str, RawTensor]:
     at = 0
     try:
         for item in listed:
-            name, dtype, shape = str(item["name"])[:80], str(item["dtype"]), _shape(item["shape"])
+            name, dtype, shape = _word(item, "name"), _word(item, "dtype"), _shape(item["shape"])
             size = byte_count(dtype, shape)
             found[name] = RawTensor(dtype, shape, payload[at : at + size])
             at += size

@@ -102,7 +102,7 @@ def _check_loaded(job: Job, finished: Finished) -> None:
         raise Failure(Verdict.TIME_LIMIT, "time_limit", what)
     if data is None:
         raise end_failure(finished, None, limits)
-    tape = _read(data, {}, None)
+    tape = _read(job, data, {}, None)
     if tape.violation is not None:
         raise violated(job, tape.violation, None)
     if tape.failure is None:
@@ -113,11 +113,9 @@ def _check_loaded(job: Job, finished: Finished) -> None:
         raise Failure(Verdict.CONTRACT_VIOLATION, "missing_function", f"There is no function `{signature}`.")
     symbol = what.rpartition("undefined symbol: ")[2].split(" ")[0].split(",")[0]
     if symbol != what:
-        raise Failure(
-            Verdict.CONTRACT_VIOLATION,
-            "forbidden_call",
-            f"The submission uses {demangled([symbol])[0]}, which cannot be recorded; docs/tape.md lists what can.",
-        )
+        shown = printable(demangled(job.sandbox, [symbol])[0], limit=1000)
+        unknown = f"The submission uses {shown}, which cannot be recorded; docs/tape.md lists what can."
+        raise Failure(Verdict.CONTRACT_VIOLATION, "forbidden_call", unknown)
     raise Failure(Verdict.RUNTIME_ERROR, "not_loadable", f"The library does not load: {what}.")
 
 
@@ -125,7 +123,7 @@ def _tape(job: Job, finished: Finished, take: Take) -> Tape:
     data = finished.files.get(f"{take.label}.tape")
     if data is None:
         raise _no_tape(job, finished, take)
-    tape = _read(data, take.buffers, take.case.name)
+    tape = _read(job, data, take.buffers, take.case.name)
     if tape.violation is not None:
         raise violated(job, tape.violation, take.case.name)
     if tape.failure is not None:
@@ -137,12 +135,13 @@ def _tape(job: Job, finished: Finished, take: Take) -> Tape:
     return tape
 
 
-def _read(data: bytes, buffers: Mapping[str, Buffer], case: str | None) -> Tape:
+def _read(job: Job, data: bytes, buffers: Mapping[str, Buffer], case: str | None) -> Tape:
     where = f"Case {case}: " if case else ""
     try:
         return read_tape(data, buffers)
     except UnjoinedError as error:
-        work = f"{demangled([error.work])[0]}, on stream {error.stream} of the submission's own,"
+        kernel = printable(demangled(job.sandbox, [error.work])[0], limit=1000)
+        work = f"{kernel}, on stream {error.stream} of the submission's own,"
         message = f"{where}{work} is never waited for: record an event there and let the given stream wait for it."
         raise Failure(Verdict.CONTRACT_VIOLATION, "stream_not_joined", message, case=case) from None
     except MalformedTapeError as error:

@@ -22,6 +22,9 @@ MAX_ARGUMENTS = 32 * 1024
 MAX_DESCRIPTORS = 1000
 MAX_RANK = 5
 DESCRIPTOR_BYTES = 128
+MAX_VARIABLES = 512
+MAX_EDGES = 400_000
+"""How often an entry may follow another, over a whole tape: without a bound, 20,000 entries could name 200 million."""
 DEFAULT, GIVEN = 0, 1
 SYMBOLS = range(0x5A00_0000_0000, 0x5B00_0000_0000)
 UINT32 = range(1 << 32)
@@ -175,6 +178,7 @@ class _Reader:
         self.events: dict[int, frozenset[int]] = {}
         self.host: frozenset[int] = frozenset()
         self.stream_of: list[int] = []
+        self.edges = 0
 
     def take(self, entry: dict[str, Any]) -> bool:
         """Reads one entry; True when it is the last one."""
@@ -209,13 +213,26 @@ class _Reader:
             own = own.union(*(self.streams[other] for other in self._blocking()))
         elif stream not in self.nonblocking:
             own |= self.streams[DEFAULT]
-        return own | self.host
+        before = own | self.host
+        self.edges += len(before)
+        if self.edges > MAX_EDGES:
+            raise ValueError(f"streams and events tie the work together in more than {MAX_EDGES} ways")
+        return before
 
     def _add(self, work: Work, stream: int) -> None:
         index = len(self.tape.nodes)
         self.tape.nodes.append(Node(work, tuple(sorted(self._before(stream)))))
         self.stream_of.append(stream)
+        if stream == DEFAULT:  # it follows the blocking streams and they follow it: it stands for all they hold
+            for other in self._blocking():
+                del self.streams[other]
+            self.streams[GIVEN] = frozenset()
         self.streams[stream] = frozenset({index})
+
+    def _host_waited(self, nodes: frozenset[int]) -> None:
+        """The host has waited for `nodes`; what these follow needs no mention any more."""
+        followed = {earlier for node in nodes for earlier in self.tape.nodes[node].after}
+        self.host = (nodes | self.host) - followed
 
     def _check_joined(self) -> None:
         reached: set[int] = set()
@@ -263,6 +280,8 @@ class _Reader:
         return address
 
     def _variable(self, entry: dict[str, Any]) -> None:
+        if len(self.tape.variables) >= MAX_VARIABLES:
+            raise ValueError(f"more than {MAX_VARIABLES} variables")
         address = _number(entry, "address", SYMBOLS)
         self.tape.variables[_text(entry, "name", 4096)] = (address, _number(entry, "bytes", range(1 << 40)))
 
@@ -311,10 +330,10 @@ class _Reader:
     def _synchronize(self, entry: dict[str, Any]) -> None:
         stream = _number(entry, "stream", range(-1, 2000))
         everything = frozenset[int]().union(*self.streams.values())
-        self.host |= everything if stream < 0 else self._before(stream)
+        self._host_waited(everything if stream < 0 else self._before(stream))
 
     def _synchronize_event(self, entry: dict[str, Any]) -> None:
-        self.host |= self.events.get(_number(entry, "event", UINT32), frozenset())
+        self._host_waited(self.events.get(_number(entry, "event", UINT32), frozenset()))
 
     def _last_error(self, entry: dict[str, Any]) -> None:
         self.tape.last_error = _text(entry, "name", 100)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from markupsafe import Markup, escape
@@ -12,34 +12,43 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES, Token, _TokenType
 from pygments.util import ClassNotFound
 
+from api.pages.colours import coloured
+
 MAX_COLOURED = 256 * 1024
 """Longer sources are shown plain: colouring costs about 1 s a megabyte, and an API process has other callers."""
 _LEXERS = {"pytorch": "python", "triton": "python", "py": "python", "cu": "cuda", "cuda": "cuda", "bash": "console"}
 
 
 def highlight(code: str, language: str) -> Markup:
-    """`code` with its tokens in spans that the style sheet colours. An unknown language is shown plain."""
-    return Markup("\n").join(_lines(code, language))
+    """A stage author's `code` with its tokens in spans that the style sheet colours. An unknown language is shown plain.
+
+    Not for submitted code, on which the library's patterns can take minutes: see `numbered`.
+    """
+    return Markup("\n").join(_lines((_class(kind), value) for kind, value in lex(code, _lexer(language))))
 
 
 def numbered(source: bytes, language: str) -> tuple[Markup, ...]:
     """Each line of a submitted file as HTML, coloured. Bytes that are not UTF-8 become U+FFFD."""
     text = source.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return tuple(_lines(text, language if len(source) <= MAX_COLOURED else "text"))
+    ended = text if text.endswith("\n") else text + "\n"
+    return tuple(_lines((f"s-{kind}" if kind else "", value) for kind, value in _pieces(ended, language, len(source))))
 
 
-def _lines(code: str, language: str) -> Iterator[Markup]:
-    line = Markup()
-    for kind, value in lex(code, _lexer(language)):
-        style = _class(kind)
+def _pieces(text: str, language: str, size: int) -> Iterable[tuple[str, str]]:
+    return coloured(text, language) if size <= MAX_COLOURED else [("", text)]
+
+
+def _lines(pieces: Iterable[tuple[str, str]]) -> Iterator[Markup]:
+    line: list[Markup] = []
+    for style, value in pieces:
         for index, part in enumerate(value.split("\n")):
             if index:
-                yield line
-                line = Markup()
+                yield Markup().join(line)
+                line = []
             if part:
-                line += Markup('<span class="{}">{}</span>').format(style, part) if style else escape(part)
+                line.append(Markup(f'<span class="{style}">{escape(part)}</span>') if style else escape(part))  # noqa: S704
     if line:
-        yield line
+        yield Markup().join(line)
 
 
 @lru_cache(maxsize=16)

@@ -114,10 +114,11 @@ def run(
     ms = (time.perf_counter() - start) * 1e3
     finding = findings.read(finished.files.get(findings.FILE, b""))
     lines = _lines(sandbox, seam, executable, finding) if finding else {}
-    ended = _ENDED.fullmatch(finished.files.get("ended", b"").decode(errors="replace")[:200])
-    written = {name: finished.files[f"{name}.out"] for name in names if f"{name}.out" in finished.files}
-    repeated = {name: finished.files[f"{name}.again"] for name in again if f"{name}.again" in finished.files}
-    if ended is None or len(written) != len(names) or len(repeated) != len(again):
+    ended = _ENDED.fullmatch(finished.files.get("ended", b"")[:200].decode(errors="replace"))
+    sizes = {**{name: array.nbytes for name, array in call.inputs.items()}, **call.outputs}
+    written = {name: finished.files.get(f"{name}.out", b"") for name in names}
+    repeated = {name: finished.files.get(f"{name}.again", b"") for name in again}
+    if ended is None or any(len(data) != sizes[name] for name, data in (*written.items(), *repeated.items())):
         return Ran(finished, {}, 0, "", finding, lines, ms)
     return Ran(finished, written, int(ended[1]), ended[2], finding, lines, ms, repeated)
 

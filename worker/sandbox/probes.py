@@ -316,6 +316,11 @@ PROBES: tuple[Probe, ...] = (
         "none_of(**{f'family{f}': (lambda f=f, k=k: socket.socket(f, k)) for f, k in"
         " ((16, 3), (17, 3), (38, 5), (40, 1), (10, 1), (15, 3))})",
     ),
+    Probe(
+        "out-of-band bytes on the channel",
+        "none_of(send=lambda: channel.send(b'x', socket.MSG_OOB), receive=lambda: channel.recv(1, socket.MSG_OOB),"
+        " message=lambda: channel.sendmsg([b'x'], [], socket.MSG_OOB)) if 'channel' in globals() else held()",
+    ),
     Probe("kernel keys", "none_of(add=lambda: call(248 if X86 else 217, b'user', b'kg', b'x', 1, -3))"),
     Probe(
         "the terminal",

@@ -12,6 +12,8 @@ Refused for everyone, because the namespaces do not cover it or because it is ke
   namespaces and Landlock. Pairs are refused too: a datagram one can be sent to any address, and what lies in their buffers
   is nobody's memory, a few hundred KiB for each descriptor;
 - memfd_create, System V IPC and inotify: memory that belongs to no process and so escapes the count where no cgroup counts;
+- out-of-band bytes on the one socket a session has, its channel: a rarely used part of unix sockets in which a freed buffer
+  could be reached (CVE-2025-38236);
 - changing the limits or priority of another process, and the ioctls that type into a terminal (TIOCSTI, TIOCLINUX).
 
 Without a pid namespace, processes of the same user can be named, so signals and scheduling calls then reach only the caller;
@@ -68,6 +70,9 @@ NAMESPACE_FLAGS = (
     | syscalls.CLONE_NEWNET
     | syscalls.CLONE_NEWTIME
 )
+MESSAGES = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3, "recvfrom": 3, "recvmsg": 2, "recvmmsg": 3}
+"""Calls on a session's channel, and which argument holds their flags."""
+MSG_OOB = 1
 TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP = 0x5412, 0x541C, 0x8901, 0x8902
 F_SETOWN, F_SETSIG, F_SETOWN_EX = 8, 10, 15
 PERSONALITY_QUERY = 0xFFFFFFFF
@@ -151,6 +156,8 @@ def assemble(*, own_pid: int | None, shares_files: bool) -> bytes:
     for name in ABSENT:
         program.refuse(name, errno.ENOSYS)
     program.without_bits("clone", 0, NAMESPACE_FLAGS)
+    for name, flags in MESSAGES.items():
+        program.without_bits(name, flags, MSG_OOB)
     program.never("ioctl", 1, (TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP))
     program.never("fcntl", 1, (F_SETOWN, F_SETSIG, F_SETOWN_EX))
     program.only("prlimit64", 0, (0,))

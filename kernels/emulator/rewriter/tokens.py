@@ -10,16 +10,18 @@ from dataclasses import dataclass, field
 
 _TOKEN = re.compile(
     r"""(?P<space>[ \t\r\f\v]+|\\\n|\n)
-|(?P<comment>//(?:[^\n\\]|\\.|\\\n)*|/\*.*?\*/)
-|(?P<raw>(?:u8|[uUL])?R"(?P<fence>[^()\s\\]{0,16})\(.*?\)(?P=fence)")
-|(?P<string>(?:u8|[uUL])?"(?:[^"\\\n]|\\.)*")
-|(?P<char>(?:u8|[uUL])?'(?:[^'\\\n]|\\.)*')
+|(?P<comment>//(?:[^\n\\]|\\.|\\\n)*)
+|(?P<string>(?:u8|[uUL])?"(?:[^"\\\n]|\\.)*+"?)
+|(?P<char>(?:u8|[uUL])?'(?:[^'\\\n]|\\.)*+'?)
 |(?P<number>\.?\d(?:[eEpP][+-]|[\w.']){0,400})
 |(?P<name>[A-Za-z_$]\w*)
 |(?P<op><<<|>>>|<<=|>>=|->\*|\.\.\.|::|->|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&|^=]=|\#\#|.)""",
     re.DOTALL | re.VERBOSE,
 )
 _DIRECTIVE = re.compile(r"\#(?:[^\n\\/]|\\\n|\\.|/\*.*?\*/|/(?!\*))*", re.DOTALL)
+_DIRECTIVE_UNCLOSED = re.compile(r"\#(?:[^\n\\/]|\\\n|\\.|/(?!\*))*", re.DOTALL)
+"""For where no comment ends any more: looking for the end again behind every `/*` would cost n²."""
+_RAW = re.compile(r'(?:u8|[uUL])?R"(?P<fence>[^()\s\\]{0,16})\(')
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = {")", "]", "}"}
 REACH = 1000
@@ -115,14 +117,14 @@ def tokenise(source: str, *, first_line: int = 1, directives: bool = True) -> To
     """`source` as tokens. With `directives`, each preprocessor line is one token; without, it is taken apart too."""
     items: list[Token] = []
     position, line, fresh = 0, first_line, directives
+    last_comment_end = source.rfind("*/")
     while position < len(source):
-        directive = fresh and source[position] == "#"
-        match = (_DIRECTIVE if directive else _TOKEN).match(source, position)
-        if match is None:  # an unterminated comment, string or raw string: the compiler will say so
-            text, kind = source[position], "op"
+        if fresh and source[position] == "#":
+            directive = _DIRECTIVE if position < last_comment_end else _DIRECTIVE_UNCLOSED
+            kind, text = "directive", _matched(directive, source, position)
         else:
-            text, kind = match.group(), "directive" if directive else str(match.lastgroup)
-        items.append(Token("raw" if kind == "fence" else kind, text, line))
+            kind, text = _long_token(source, position, last_comment_end) or _short_token(source, position)
+        items.append(Token(kind, text, line))
         if "\n" in text and kind in ("space", "comment"):
             fresh = directives
         elif kind not in ("space", "comment"):
@@ -130,6 +132,30 @@ def tokenise(source: str, *, first_line: int = 1, directives: bool = True) -> To
         line += text.count("\n")
         position += len(text)
     return Tokens(items)
+
+
+def _long_token(source: str, position: int, last_comment_end: int) -> tuple[str, str] | None:
+    """The block comment or raw string that starts here and has an end; found without going back, however many have none."""
+    if source.startswith("/*", position):
+        end = source.find("*/", position + 2) if position + 2 <= last_comment_end else -1
+        return ("comment", source[position : end + 2]) if end >= 0 else None
+    raw = _RAW.match(source, position) if source[position] in "uULR" else None
+    if raw is None:
+        return None
+    closing = f'){raw["fence"]}"'
+    end = source.find(closing, raw.end())
+    return ("raw", source[position : end + len(closing)]) if end >= 0 else None
+
+
+def _short_token(source: str, position: int) -> tuple[str, str]:
+    match = _TOKEN.match(source, position)
+    assert match is not None  # noqa: S101 - the last alternative takes any character
+    return str(match.lastgroup), match.group()
+
+
+def _matched(pattern: re.Pattern[str], source: str, position: int) -> str:
+    match = pattern.match(source, position)
+    return match.group() if match else source[position]
 
 
 def namespace_scope(tokens: Tokens) -> list[bool]:
