@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -23,6 +25,7 @@ from worker.host import open_sandbox
 from worker.remeasure import Grading, NotMeasuredError, as_json, calibrate, told
 from worker.remeasure import gradings as repeated
 from worker.sandbox import SandboxError
+from worker.sandbox.ablation import Row, ablate, lines
 from worker.scaffold import scaffold
 from worker.serve import Worker
 from worker.verify import Check, record, unverified, verify
@@ -238,8 +241,16 @@ def new_stage(name: str, into: Path | None) -> None:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def doctor(as_json: bool) -> None:
-    """Say what this machine can do: sandbox layers, backends, database, broker, stages. Exits 1 when grading cannot work."""
+@click.option("--layers", "attacks", is_flag=True, help="Attack the sandbox without each of its layers. Minutes.")
+@click.option("--jobs", default=1, show_default=True, type=click.IntRange(1, 64), help="Sandboxes attacked at once.")
+def doctor(as_json: bool, attacks: bool, jobs: int) -> None:
+    """Say what this machine can do: sandbox layers, backends, database, broker, stages. Exits 1 when grading cannot work.
+
+    With --layers instead: which attacks get through when one layer is left out, so what it alone stops on this machine.
+    Exits 1 when one gets through the whole sandbox.
+    """
+    if attacks:
+        sys.exit(_attack(jobs, as_json))
     findings = examine()
     if as_json:
         click.echo(json.dumps([finding.as_json() for finding in findings], indent=2))
@@ -247,6 +258,21 @@ def doctor(as_json: bool) -> None:
         for finding in findings:
             click.echo(f"{'ok  ' if finding.ok else finding.severity:4} {finding.name}: {finding.detail}")
     sys.exit(1 if any(not finding.ok and finding.severity == "FAIL" for finding in findings) else 0)
+
+
+def _attack(jobs: int, as_json: bool) -> int:
+    rows = []
+
+    def watched() -> Iterator[Row]:
+        for row in ablate(settings().runner_python, settings().sandbox_uid, jobs=jobs):
+            rows.append(row)
+            yield row
+
+    for line in lines(watched()):
+        click.echo(line, err=as_json)
+    if as_json:
+        click.echo(json.dumps([asdict(row) for row in rows], indent=2))
+    return 1 if rows[0].through else 0
 
 
 commands = [worker, check, bench, stage, doctor]

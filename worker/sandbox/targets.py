@@ -29,7 +29,7 @@ class Targets:
         self.state = self._state()
         self.writable = self.folder / "writable"
         self._make_writable()
-        self.marker = f"kernelgate-daemon-{os.getpid()}"
+        self.marker = f"kernelgate-daemon-{self.folder.name[-8:]}"  # two may be set up in one process
         self._stack = contextlib.ExitStack()
         self._open_sockets()
         self._start_victim()
