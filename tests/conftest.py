@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -182,11 +183,18 @@ def service(data_dir: DataDir, postgres: Postgres, broker: Broker, migrated_temp
         pending_limit=50,
         hourly_limit=5000,
     )
-    values.data_dir.mkdir()
+    with running(data_dir, "service", values) as started:
+        yield started
+
+
+@contextmanager
+def running(data_dir: DataDir, log: str, values: Settings) -> Iterator[Service]:
+    """An API process and a worker process under `values`, ready; their logs begin with `log`."""
+    values.data_dir.mkdir(exist_ok=True)
     take_stages_as_proven(values)
     env = environment(values)
     children = {
-        name: Child(name, [sys.executable, "-m", "kernelgate", name], log=data_dir.log(f"service-{name}"), env=env)
+        name: Child(name, [sys.executable, "-m", "kernelgate", name], log=data_dir.log(f"{log}-{name}"), env=env)
         for name in ("serve", "worker")
     }
     url = f"http://127.0.0.1:{values.port}"

@@ -124,7 +124,8 @@ def raw(outputs):
             raise Violation(
                 "too_large", f"{name} {list(tensor.shape)} brings the results to {total} bytes; {MAX_PAYLOAD} fit"
             )
-        plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
+        # A copy, for a tensor of one element is contiguous whatever its stride, and has no view as bytes then.
+        plain = tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
         listed.append({"name": name, "dtype": str(plain.dtype).removeprefix("torch."), "shape": list(plain.shape)})
         parts.append(bytes(plain.reshape(-1).view(torch.uint8).numpy()) if plain.numel() else b"")
     return listed, b"".join(parts)

@@ -7,6 +7,11 @@ nothing more is asked. Above it the exact figure is taken: each page divided by 
 "proportional set"), less the part that the warm interpreter's pages make up. That part is at most the warm interpreter's
 size, once for the whole tree: nothing a program does (forking, writing to those pages) gains it more than that. Memory files
 passed in are the caller's and do not count.
+
+Shared pages become a process's own when it writes to them, and the cheap figure does not change by that. A program that makes
+the exact figure slow to take, with thousands of mappings in each of many processes, could so use gigabytes between two looks:
+what is not counted within `EXACT_S` seconds is counted the strict way, and sharers that together have `SHARING` times the limit
+are taken to be over it.
 """
 
 from __future__ import annotations
@@ -20,6 +25,8 @@ from dataclasses import dataclass
 
 KIB = 1024
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+SHARING = 4
+EXACT_S = 1.0
 TRUSTED_SHARERS = 3  # the warm interpreter, the supervisor and the keeper map its pages too
 RESIDENT = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap|VmPTE):\s+(\d+) kB", re.MULTILINE)
 TABLES = re.compile(rb"^VmPTE:\s+(\d+) kB", re.MULTILINE)
@@ -77,15 +84,23 @@ class Memory:
         """Bytes the processes have, shared pages counted for every sharer: cheap, never too low."""
         return sum(int(figure) for pid in pids for figure in RESIDENT.findall(_read(f"/proc/{pid}/status"))) * KIB
 
-    def exact(self, pids: list[int]) -> int:
-        """Bytes that are the tree's own. Milliseconds for each process."""
+    def exact(self, pids: list[int], hopeless: Callable[[], bool] = lambda: False) -> int:
+        """Bytes that are the tree's own. Milliseconds for each process, and a second for one of many small mappings that is
+        forking: so `hopeless` is asked before each, and once it says yes the cheap figure is answer enough."""
         total = 0
+        deadline = time.monotonic() + EXACT_S
         for pid in pids:
-            figures = PROPORTIONAL.findall(_read(f"/proc/{pid}/smaps_rollup"))
-            # A process that hides its pages, or a kernel before 5.4, is counted the strict way.
+            if hopeless():
+                return self.at_most(pids)
+            figures = PROPORTIONAL.findall(_read(f"/proc/{pid}/smaps_rollup")) if time.monotonic() < deadline else []
+            # A process that hides its pages, that makes counting them slow, or a kernel before 5.4, is counted the strict way.
             total += sum(map(int, figures)) * KIB + _tables(pid) if figures else self.at_most([pid])
         shared = self.warm * len(pids) // (len(pids) + TRUSTED_SHARERS)
         return max(0, total - shared - self.passed)
+
+    def far_beyond(self, pids: list[int], limit: int) -> bool:
+        """Whether the processes have so much, each page counted for every sharer, that nothing exact need be asked."""
+        return self.at_most(pids) - (self.warm + self.passed) * len(pids) > SHARING * limit
 
     def estimate(self, pids: list[int]) -> int:
         """For the peak that is reported: the cheap figure less the warm interpreter's pages, once."""

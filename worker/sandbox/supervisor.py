@@ -28,6 +28,7 @@ from .outcome import MIB, End
 
 TICK_S = 0.010
 SLOW_TICK_S = 0.050
+LONGEST_TICK_S = 0.5
 REAP_S = 10.0
 ASKED = {b"k": End.KILLED, b"w": End.WALL, b"c": End.EXITED}
 
@@ -230,7 +231,8 @@ def _look(watch: Watch, *, final: bool = False) -> None:
         return
     pids = account.descendants(watch.keeper)
     used = _memory(watch, pids, limits.memory_mb * MIB)
-    watch.next_look = now + max(TICK_S, 5 * (time.monotonic() - now))  # watching takes a fifth of a core at most
+    # Watching takes a fifth of a core, and more only where a run makes it slow.
+    watch.next_look = now + max(TICK_S, min(LONGEST_TICK_S, 5 * (time.monotonic() - now)))
     if used > limits.memory_mb * MIB or (watch.cgroup and watch.cgroup.out_of_memory()):
         watch.end = End.MEMORY
     elif now >= watch.next_slow_look or final:
@@ -246,7 +248,7 @@ def _memory(watch: Watch, pids: list[int], limit: int) -> int:
     at_most = watch.memory.at_most(pids)
     used = max(0, at_most - watch.memory.warm - watch.memory.passed)
     if at_most > limit:
-        used = watch.memory.exact(pids)
+        used = watch.memory.exact(pids, lambda: watch.memory.far_beyond(account.descendants(watch.keeper), limit))
     watch.peak = max(watch.peak, used)
     return used
 
