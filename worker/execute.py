@@ -151,7 +151,7 @@ class Execution:
         try:
             return frames.tensors(header, payload)
         except frames.MalformedFrameError as error:
-            raise _forged(error, case.name) from None
+            raise forged(error, case.name) from None
 
     def _exchange(self, order: bytes, case: str | None) -> tuple[dict[str, Any], bytes]:
         """Sends a frame and waits for its answer, at most the stage's seconds a case (or to load)."""
@@ -168,21 +168,26 @@ class Execution:
             self.finished = ended.finished
             raise end_failure(ended.finished, case, limits) from None
         except frames.MalformedFrameError as error:
-            raise _forged(error, case) from None
+            raise forged(error, case) from None
 
     def _failure(self, header: dict[str, Any], case: str | None) -> Failure:
-        where = f"Case {case}: " if case else ""
-        if header.get("kind") == "violation":
-            reason = frames.text(header, "reason", limit=60)
-            mistake = _mistake_of(self.job.stage, reason)
-            what = f"{where}{frames.text(header, 'message')}"
-            return Failure(Verdict.CONTRACT_VIOLATION, _word(reason, "violation"), what, case=case, mistake=mistake)
-        if header.get("kind") != "failed":
-            return _forged(frames.MalformedFrameError("the answer is none of result, violation and failed"), case)
-        verdict, reason = _classify(header, case)
-        what = f"{frames.text(header, 'type', limit=100)}: {frames.text(header, 'message', limit=1000)}"
-        message = f"{where}{what}" if case else f"{self.job.stage.spec.file} does not load: {what}"
-        return Failure(verdict, reason, message, case=case, log=frames.text(header, "text", limit=6000))
+        return failure_of(self.job.stage, header, case)
+
+
+def failure_of(stage: Stage, header: dict[str, Any], case: str | None) -> Failure:
+    """What a runner said instead of a result: a driver's violation, or an exception of the submission's. case: None at load."""
+    where = f"Case {case}: " if case else ""
+    if header.get("kind") == "violation":
+        reason = frames.text(header, "reason", limit=60)
+        what = f"{where}{frames.text(header, 'message')}"
+        mistake = _mistake_of(stage, reason)
+        return Failure(Verdict.CONTRACT_VIOLATION, _word(reason, "violation"), what, case=case, mistake=mistake)
+    if header.get("kind") != "failed":
+        return forged(frames.MalformedFrameError("the answer is none of result, violation and failed"), case)
+    verdict, reason = _classify(header, case)
+    what = f"{frames.text(header, 'type', limit=100)}: {frames.text(header, 'message', limit=1000)}"
+    message = f"{where}{what}" if case else f"{stage.spec.file} does not load: {what}"
+    return Failure(verdict, reason, message, case=case, log=frames.text(header, "text", limit=6000))
 
 
 def _mistake_of(stage: Stage, reason: str) -> str | None:
@@ -209,7 +214,7 @@ def _word(reason: str, otherwise: str) -> str:
     return reason if plain else otherwise
 
 
-def _forged(error: Exception, case: str | None) -> Failure:
+def forged(error: Exception, case: str | None) -> Failure:
     """Only submitted code can have written a frame that is none, so it is the submission's fault."""
     message = f"The submission wrote to the grader's channel: {error}. Leave descriptors you did not open alone."
     return Failure(Verdict.CONTRACT_VIOLATION, "channel_misused", message, case=case)

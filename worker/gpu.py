@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernelgate.protocol import Timing
-from kernelgate.stages import Case
+from kernelgate.stages import Case, Limits
 from kernelgate.verdicts import Phase, Verdict
 from worker import health, turns
 from worker.arrays import RawTensor
@@ -295,22 +295,26 @@ class _Grading:
             self.job.phases.progress.measured(answer["pairs"], answer["speedup"], low, high)
 
     def _ended(self, answer: dict[str, Any], case: Case | None) -> Exception:
-        name = case.name if case else None
-        where = f"Case {name}: " if name else ""
-        what = str(answer.get("what", ""))
-        match answer["kind"]:
-            case "time_limit":
-                message = f"{where}the kernels were stopped after {self.limits.case_s:g} s."
-                return Failure(Verdict.TIME_LIMIT, "time_limit", message, case=name)
-            case "fault":
-                return _fault(answer["name"], what, where, name)
-            case "refused":
-                return Failure(Verdict.RUNTIME_ERROR, "launch_refused", f"{where}{what}.", case=name)
-            case "wrong_when_timed":
-                message = f"{where}right when it was judged, wrong when it was timed on new input: {what}."
-                return Failure(Verdict.WRONG_ANSWER, "wrong_when_timed", message, case=name)
-            case _:
-                return BenchError(f"{answer['kind']}: {what}")
+        return ending(answer, case.name if case else None, self.limits)
+
+
+def ending(answer: dict[str, Any], name: str | None, limits: Limits) -> Exception:
+    """The Failure that the device code earned by how the bench ended, or a BenchError for what is ours. name: the case's."""
+    where = f"Case {name}: " if name else ""
+    what = str(answer.get("what", ""))
+    match answer["kind"]:
+        case "time_limit":
+            message = f"{where}the kernels were stopped after {limits.case_s:g} s."
+            return Failure(Verdict.TIME_LIMIT, "time_limit", message, case=name)
+        case "fault":
+            return _fault(answer["name"], what, where, name)
+        case "refused":
+            return Failure(Verdict.RUNTIME_ERROR, "launch_refused", f"{where}{what}.", case=name)
+        case "wrong_when_timed":
+            message = f"{where}right when it was judged, wrong when it was timed on new input: {what}."
+            return Failure(Verdict.WRONG_ANSWER, "wrong_when_timed", message, case=name)
+        case _:
+            return BenchError(f"{answer['kind']}: {what}")
 
 
 FAULTS = {

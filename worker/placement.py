@@ -39,14 +39,24 @@ class Buffer:
     mapped: int
     written: bool
 
+    @classmethod
+    def at(cls, name: str, mapping: int, size: int, edge: Edge, *, written: bool) -> Buffer:
+        """The buffer of `size` bytes that a mapping from `mapping` on holds, against one of its edges."""
+        mapped = max(1, -(-size // PAGE)) * PAGE
+        address = mapping + mapped - size if edge is Edge.END else mapping
+        return cls(name, address, size, mapping, mapped, written)
+
+
+def slots(count: int) -> list[int]:
+    """Random starts of `count` mappings, each in a 4 GiB neighbourhood of its own."""
+    chosen = secrets.SystemRandom().sample(range(LOWEST // STRIDE, HIGHEST // STRIDE), count)
+    return [slot * STRIDE + secrets.randbelow(STRIDE // PAGE // 2) * PAGE + PAGE for slot in chosen]
+
 
 def place(sizes: dict[str, int], written: frozenset[str], edge: Edge) -> dict[str, Buffer]:
     """Random places for buffers of `sizes` bytes, each in a 4 GiB neighbourhood of its own."""
-    slots = secrets.SystemRandom().sample(range(LOWEST // STRIDE, HIGHEST // STRIDE), len(sizes))
-    placed = {}
-    for (name, size), slot in zip(sizes.items(), slots, strict=True):
-        mapped = max(1, -(-size // PAGE)) * PAGE
-        mapping = slot * STRIDE + secrets.randbelow(STRIDE // PAGE // 2) * PAGE + PAGE
-        address = mapping + mapped - size if edge is Edge.END else mapping
-        placed[name] = Buffer(name, address, size, mapping, mapped, name in written)
-    return placed
+    starts = slots(len(sizes))
+    return {
+        name: Buffer.at(name, start, size, edge, written=name in written)
+        for (name, size), start in zip(sizes.items(), starts, strict=True)
+    }
