@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kernelgate.protocol import CaseReport, NamedMistake, Result, WrongTensor
-from kernelgate.stages import Backend, Stage
+from kernelgate.stages import Backend, Ranking, Stage
 from kernelgate.verdicts import Phase, Verdict
 from worker import judge
 from worker.backends import RUNS, choose
@@ -67,8 +67,8 @@ def grade(
         # An earlier case was wrong: the earliest evidence decides, and it teaches more than where that led to.
     with phases.during(Phase.JUDGE):
         mistake = judge.name_mistake(grader, judged.outcomes, judged.wrong) if judged.wrong else None
-        tables = grader.tables(judged.outcomes)
-    verdict, reason, message = _conclude(job, backend, judged.wrong, mistake)
+        tables = job.tables + grader.tables(judged.outcomes)
+    verdict, reason, message = _conclude(job, backend, len(judged.reports), judged.wrong, mistake)
     return _result(job, backend, judged, verdict, reason, message).model_copy(
         update={"mistake": mistake, "tables": tables}
     )
@@ -88,19 +88,19 @@ def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
 
 
 def _conclude(
-    job: Job, backend: Backend, wrong: WrongTensor | None, mistake: NamedMistake | None
+    job: Job, backend: Backend, ran: int, wrong: WrongTensor | None, mistake: NamedMistake | None
 ) -> tuple[Verdict, str, str]:
     if wrong is not None:
         return Verdict.WRONG_ANSWER, "wrong_value", _first_wrong(wrong, mistake)
     total = len(job.stage.spec.cases)
     gate = job.stage.spec.gate
-    if gate is None:
+    if gate is None and job.stage.spec.ranking is not Ranking.SPEEDUP:
         return Verdict.ACCEPTED, "passed", f"All {total} cases are right."
     if job.timing is None:
-        how = "emulated: speed not judged" if backend is Backend.EMULATOR else "speed not judged"
-        unjudged = f"All {total} cases are right ({how} on this machine; the gate is {gate.speedup:g}x)."
-        return Verdict.CORRECT, "speed_not_judged", unjudged
+        return Verdict.CORRECT, "speed_not_judged", _unjudged(job, backend, ran)
     measured = f"{job.timing.speedup:.2f}x the baseline ({job.timing.speedup_low:.2f} to {job.timing.speedup_high:.2f})"
+    if gate is None:
+        return Verdict.ACCEPTED, "passed", f"All {total} cases are right, at {measured}."
     if job.timing.speedup >= gate.speedup:
         return Verdict.ACCEPTED, "passed", f"All {total} cases are right, at {measured}; the gate is {gate.speedup:g}x."
     return (
@@ -108,6 +108,17 @@ def _conclude(
         "too_slow",
         f"All {total} cases are right, but at {measured}; the gate is {gate.speedup:g}x.",
     )
+
+
+def _unjudged(job: Job, backend: Backend, ran: int) -> str:
+    """What a right submission is told where its speed is not judged, and how many cases a machine with a GPU would add."""
+    total, gate = len(job.stage.spec.cases), job.stage.spec.gate
+    right = f"All {total} cases are right" if ran == total else f"All {ran} cases that run on this machine are right"
+    how = {Backend.EMULATOR: "emulated: ", Backend.INTERPRETER: "interpreted: "}.get(backend, "")
+    notes = [f"{how}speed not judged on this machine"]
+    notes += [f"the gate is {gate.speedup:g}x"] if gate else []
+    notes += [f"{total - ran} more cases need a GPU"] if ran != total else []
+    return f"{right} ({'; '.join(notes)})."
 
 
 def _first_wrong(wrong: WrongTensor, mistake: NamedMistake | None) -> str:

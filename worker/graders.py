@@ -75,6 +75,16 @@ class Grader:
         """CUDA stages: the judged tensors from the buffers that the seam wrote."""
         return cast(Arrays, self._module.finish(case, inputs, written))
 
+    def derived(self, case: Case, inputs: Arrays, written: Mapping[str, NDArray[Any]]) -> Arrays:
+        """Triton stages: judged tensors that are made from what came back, if grader.py makes any."""
+        make = getattr(self._module, "derived", None)
+        return cast(Arrays, make(case, inputs, written)) if make else {}
+
+    def workspace(self, case: Case) -> int:
+        """Triton stages: bytes that a call may allocate besides its output."""
+        allowed = getattr(self._module, "workspace", None)
+        return int(allowed(case)) if allowed else self.stage.spec.limits.workspace_kb * 1024
+
     def again(self, case: Case, inputs: Arrays, rng: np.random.Generator) -> Arrays:
         """Stages with a gate: another input of the same kind as `inputs`, made cheaply, for one timed call."""
         return cast(Arrays, self._module.again(case, inputs, rng))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kernelgate.protocol import KernelResources, Timing
+from kernelgate.protocol import KernelResources, Table, Timing
 from kernelgate.stages import Case, Stage
 from worker.arrays import RawTensor
 from worker.graders import Arrays, Grader
@@ -23,7 +23,7 @@ class Job:
 
     right: whether every case judged so far is; a wrong submission is not measured.
     source: the submission's text. seed: hex, of all inputs. cancelled: asked often; true ends the grading.
-    output, log: bounded text that the submission or a compiler printed. machine: facts for the result.
+    output, log: bounded text that the submission or a compiler printed. machine: facts for the result; tables likewise.
     """
 
     stage: Stage
@@ -38,6 +38,7 @@ class Job:
     machine: dict[str, str] = field(default_factory=dict)
     resources: tuple[KernelResources, ...] = ()
     timing: Timing | None = None
+    tables: tuple[Table, ...] = ()
     right: bool = True
 
 

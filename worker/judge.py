@@ -6,6 +6,7 @@ an infinity is right only where the reference has the same one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -140,11 +141,18 @@ def name_mistake(grader: Grader, outcomes: Sequence[CaseOutcome], wrong: WrongTe
     first = next(outcome for outcome in outcomes if outcome.case.name == wrong.case)
     best: tuple[int, str] | None = None
     for mistake in stage.spec.mistakes:
-        if _explains(grader, first, mistake.name):
+        if _explains(grader, first, mistake.name) and _shows(grader, first, mistake.name):
             explained = sum(_explains(grader, outcome, mistake.name) for outcome in outcomes)
             if 2 * explained >= len(outcomes) and (best is None or explained > best[0]):
                 best = (explained, mistake.name)
     return named(stage, best[1]) if best else None
+
+
+def _shows(grader: Grader, outcome: CaseOutcome, mistake: str) -> bool:
+    """Whether the mistake is a mistake there at all: one that gives the right values explains no wrong one near them."""
+    tolerance = grader.stage.tolerance(outcome.case)
+    wrong_values = grader.reference(outcome.case, outcome.inputs, mistake)
+    return any(compare(wrong_values[name], want, tolerance).wrong.any() for name, want in outcome.expected.items())
 
 
 def named(stage: Stage, name: str) -> NamedMistake:
@@ -168,23 +176,32 @@ def _explains(grader: Grader, outcome: CaseOutcome, mistake: str) -> bool:
 
 
 def separations(
-    grader: Grader, seed: str, cases: Iterable[Case], mistakes: Collection[str] | None = None
+    grader: Grader,
+    seed: str,
+    cases: Iterable[Case],
+    mistakes: Collection[str] | None = None,
+    *,
+    enough: float = math.inf,
 ) -> dict[str, tuple[str, float]]:
     """The case that shows a named mistake best: mistake → (case, largest error in tolerances; inf for NaN).
 
-    mistakes: the names of those to look at; all of the stage's by default.
+    mistakes: the names of those to look at; all of the stage's by default. enough: what has been shown by so many tolerances
+    is not looked for in later cases, which may be long.
     """
     mistakes = [mistake.name for mistake in grader.stage.spec.mistakes] if mistakes is None else mistakes
     best: dict[str, tuple[str, float]] = dict.fromkeys(mistakes, ("", 0.0))
     for case in cases:
+        hidden = [name for name, (_, shown) in best.items() if shown < enough]
+        if not hidden:
+            break
         inputs = grader.inputs(case, seed)
         truth = grader.reference(case, inputs)
         tolerance = grader.stage.tolerance(case)
-        for mistake in mistakes:
-            variant = grader.reference(case, inputs, mistake)
-            shown = max((_separation(variant[name], want, tolerance) for name, want in truth.items()), default=0.0)
-            if shown > best[mistake][1]:
-                best[mistake] = (case.name, shown)
+        for name in hidden:
+            variant = grader.reference(case, inputs, name)
+            shown = max((_separation(variant[tensor], want, tolerance) for tensor, want in truth.items()), default=0.0)
+            if shown > best[name][1]:
+                best[name] = (case.name, shown)
     return best
 
 

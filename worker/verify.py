@@ -15,7 +15,7 @@ from kernelgate.db import transaction
 from kernelgate.models import StageVersion
 from kernelgate.protocol import Result
 from kernelgate.settings import settings
-from kernelgate.stages import Backend, Example, Expectation, Stage, StageError, load_stage, load_stages
+from kernelgate.stages import Backend, Example, Expectation, Ranking, Stage, StageError, load_stage, load_stages
 from kernelgate.verdicts import Verdict
 from worker.backends import choose, gradable
 from worker.crew import Crew
@@ -123,10 +123,10 @@ def _mistakes(stage: Stage, crew: Crew) -> Iterator[Check]:
 def _separations(stage: Stage, _: Sandbox, mistakes: list[str]) -> dict[str, tuple[str, float]]:
     """Those that show in the short cases are not looked for in the long ones, whose references take longest."""
     grader, seed, short = Grader(stage), new_seed(), stage.short().spec.cases
-    shown = separations(grader, seed, short, mistakes)
+    shown = separations(grader, seed, short, mistakes, enough=SEPARATION)
     unseen = [name for name in mistakes if not shown[name][1] >= SEPARATION]
     long = [case for case in stage.spec.cases if case not in short]
-    return shown | (separations(grader, seed, long, unseen) if long and unseen else {})
+    return shown | (separations(grader, seed, long, unseen, enough=SEPARATION) if long and unseen else {})
 
 
 def _calibrations(stage: Stage) -> Iterator[Check]:
@@ -195,11 +195,11 @@ def _judged(stage: Stage, example: Example, result: Result) -> Check:
 
 def expectation(stage: Stage, example: Example, result: Result) -> Expectation:
     """What the backend of `result` must answer: what is stated for the emulator, where that answered; else what the folder
-    promises, except that where no speed was measured both sides of a gate are `correct`."""
+    promises, except that where speed counts and was not measured, right files are `correct`, on both sides of a gate."""
     if result.backend is Backend.EMULATOR and example.emulator is not None:
         return example.emulator
-    gated = stage.spec.gate is not None and result.timing is None
-    if gated and example.verdict in (Verdict.ACCEPTED, Verdict.GATE_MISSED):
+    unmeasured = stage.spec.ranking is Ranking.SPEEDUP and result.timing is None
+    if unmeasured and example.verdict in (Verdict.ACCEPTED, Verdict.GATE_MISSED):
         return Expectation(verdict=Verdict.CORRECT, reason="speed_not_judged")
     return example
 
