@@ -37,7 +37,7 @@ class Backend(StrEnum):
     EMULATOR = "emulator"
     """CUDA C++ executed on the CPU: values are judged, speed is not."""
     INTERPRETER = "interpreter"
-    """Triton's interpreter on the CPU: values are judged, speed is not."""
+    """Triton's IR interpreted on the CPU: values are judged, speed is not."""
 
 
 class Ranking(StrEnum):

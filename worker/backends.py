@@ -10,11 +10,13 @@ from kernelgate.stages import Backend, Stage
 from worker import emulate, gpu
 from worker.execute import run_cases
 from worker.job import Run
+from worker.triton import interpret, replay
 
 RUNS: dict[Backend, Run] = {
     Backend.TORCH: run_cases,
-    Backend.GPU: gpu.run_cases,
+    Backend.GPU: lambda job: (replay if job.stage.spec.language == "triton" else gpu).run_cases(job),
     Backend.EMULATOR: emulate.run_cases,
+    Backend.INTERPRETER: interpret.run_cases,
 }
 
 
@@ -28,6 +30,8 @@ def missing() -> dict[Backend, str]:
     absent = {backend: "this release has no such backend" for backend in Backend if backend not in RUNS}
     if Backend.TORCH not in absent and (why := _cannot_import("torch")):
         absent[Backend.TORCH] = why
+    if Backend.INTERPRETER not in absent and (why := absent.get(Backend.TORCH) or _cannot_import("triton")):
+        absent[Backend.INTERPRETER] = why
     if Backend.GPU not in absent and (why := gpu.missing_gpu()):
         absent[Backend.GPU] = why
     if Backend.EMULATOR not in absent and (why := _no_emulator()):
@@ -41,18 +45,25 @@ def available() -> tuple[Backend, ...]:
 
 def gradable(stage: Stage) -> bool:
     """Whether this host has one of the stage's backends."""
-    return any(backend not in missing() for backend in stage.spec.backends)
+    return any(_lacking(stage, backend) is None for backend in stage.spec.backends)
 
 
 def choose(stage: Stage) -> Backend:
     """The first of the stage's backends that this host has. Raises NoBackendError."""
     for backend in stage.spec.backends:
-        if backend not in missing():
+        if _lacking(stage, backend) is None:
             return backend
-    why = "; ".join(f"{backend}: {missing()[backend]}" for backend in stage.spec.backends)
+    why = "; ".join(f"{backend}: {_lacking(stage, backend)}" for backend in stage.spec.backends)
     raise NoBackendError(
         f"stage {stage.name} cannot be graded on this machine ({why}); `kernelgate doctor` shows what is here"
     )
+
+
+def _lacking(stage: Stage, backend: Backend) -> str | None:
+    """Why this host cannot grade the stage with a backend, or None. On a GPU too, Triton is what records a submission."""
+    if backend is Backend.GPU and stage.spec.language == "triton" and Backend.GPU not in missing():
+        return missing().get(Backend.INTERPRETER)
+    return missing().get(backend)
 
 
 def _no_emulator() -> str | None:

@@ -18,11 +18,25 @@ from worker.backends import available, missing
 from worker.identity import host_name
 from worker.sandbox import Sandbox
 
+WARM_TRITON = (
+    "triton",
+    "triton.backends.nvidia.compiler",
+    "triton.backends.nvidia.driver",
+    "triton.experimental.gluon.nvidia.hopper",
+    "torch.utils._python_dispatch",
+)
+"""What a session that records kernels would else import for seconds."""
+
 
 def open_sandbox() -> Sandbox:
     """A sandbox as the settings ask for it; with torch warm where the interpreter has it. Raises SandboxError."""
     values = settings()
-    preload = ("torch",) if Backend.TORCH in available() else ()
+    preload = tuple(
+        module
+        for backend, modules in ((Backend.TORCH, ("torch",)), (Backend.INTERPRETER, WARM_TRITON))
+        if backend in available()
+        for module in modules
+    )
     return Sandbox(python=values.runner_python, uid=values.sandbox_uid, minimum=values.sandbox_minimum, preload=preload)
 
 

@@ -32,13 +32,14 @@ class BenchError(RuntimeError):
 class Bench:
     """One bench process. It serves one submission; `close` ends it, whatever it is doing.
 
-    under: a program and its options that run the bench inside them, such as compute-sanitizer.
+    under: a program and its options that run the bench inside them, such as compute-sanitizer. options: `--torch` for one that
+    has imported torch by the time it measures.
     """
 
-    def __init__(self, under: Sequence[str] = ()) -> None:
+    def __init__(self, under: Sequence[str] = (), options: Sequence[str] = ()) -> None:
         self._printed = tempfile.NamedTemporaryFile(prefix="printed-")  # noqa: SIM115 - closed in close()
         self._process = subprocess.Popen(
-            [*under, sys.executable, "-m", "worker.bench", self._printed.name],
+            [*under, sys.executable, "-m", "worker.bench", self._printed.name, *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -125,12 +126,13 @@ class Bench:
 class Spare:
     """Keeps one bench process warm, so that its start-up is in nobody's way."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
+        self._options = options
         self._bench: Bench | None = None
 
     def take(self) -> Bench:
         """A bench for one submission; the caller closes it."""
-        bench, self._bench = self._bench or Bench(), None
+        bench, self._bench = self._bench or Bench(options=self._options), None
         return bench
 
     def examine(self) -> str | None:
@@ -147,7 +149,7 @@ class Spare:
     def renew(self) -> None:
         """Starts the next one, if none is waiting."""
         if self._bench is None:
-            self._bench = Bench()
+            self._bench = Bench(options=self._options)
 
     def close(self) -> None:
         if self._bench is not None:

@@ -20,12 +20,13 @@ from cuda.bindings import driver as cu
 from kernelgate.settings import settings
 from kernelgate.stages import load_stage
 from worker import frames, turns
+from worker.bench import against_torch
 from worker.bench.card import Card
 from worker.bench.clocks import Clocks
 from worker.bench.driver import CudaError, Events, TimedOutError, check, settle
 from worker.bench.measure import Bout, Samples, WrongWhenTimedError
 from worker.bench.memory import POISON, AddressTakenError, Mapped
-from worker.bench.replay import Module, Replay, UnplayableError
+from worker.bench.replay import Joined, Module, Replay, UnplayableError
 from worker.bench.statistics import Ratio
 from worker.graders import Grader
 from worker.placement import WORKSPACE, Buffer
@@ -52,13 +53,19 @@ class Bench:
         self.send({"kind": "well", "strangers": self.card.strangers()})
 
     def module(self, order: dict[str, Any], payload: bytes) -> None:
-        self.modules[order["which"]] = Module(payload)
+        if "prefix" in order:
+            joined = self.modules.setdefault(order["which"], Joined())
+            assert isinstance(joined, Joined)  # noqa: S101 - one `which` has prefixes or has none
+            joined.add(order["prefix"], Module(payload))
+        else:
+            self.modules[order["which"]] = Module(payload)
         self.send({"kind": "loaded"})
 
     def case(self, order: dict[str, Any], payload: bytes) -> None:
         """Runs one tape once: poisoned outputs, given inputs; answers with the outputs and what else was touched."""
         buffers = {name: Buffer(**fields) for name, fields in order["buffers"].items()}
         tape, at = payload[: order["tape"]], order["tape"]
+        free = int(check(cu.cuMemGetInfo())[0])
         with ExitStack() as stack:
             mapped = {name: stack.enter_context(Mapped(buffer, self.card.device)) for name, buffer in buffers.items()}
             replay = Replay(self.modules["user"], read_tape(tape, buffers), self.card.context)
@@ -75,16 +82,20 @@ class Bench:
             replay.launch(self.stream)
             ms = self.events.finish(order["within_s"])
             settle()
+            peak = free - int(check(cu.cuMemGetInfo())[0])
             changed = [n for n, values in inputs.items() if mapped[n].read().tobytes() != values.tobytes()]
             strayed = [name for name, held in mapped.items() if held.strayed()]
             written = [held for name, held in mapped.items() if held.buffer.written and name != WORKSPACE]
             outputs = b"".join(held.read().tobytes() for held in written)
             replay.close()
-        found = {"ms": ms, "changed": changed, "strayed": strayed, "occupancy": replay.occupancy}
+        found = {"ms": ms, "changed": changed, "strayed": strayed, "occupancy": replay.occupancy, "peak": peak}
         self.send({"kind": "result", **found}, outputs)
 
     def measure(self, order: dict[str, Any], payload: bytes) -> None:
         """Times baseline and submission in turn. The payload is both tapes and then the input to draw others from."""
+        if order.get("peer") == "torch":
+            against_torch.measure(self, order, payload)
+            return
         stage = load_stage(Path(order["stage"]))
         grader = Grader(stage)
         case = next(case for case in stage.spec.cases if case.name == order["case"])
@@ -172,6 +183,8 @@ def serve(channel: BinaryIO, send: Callable[..., None]) -> None:
             card = Card()
             bench = Bench(card, send)
         send({"kind": "ready", **card.facts()})
+        if "--torch" in sys.argv:
+            against_torch.warm()
         while True:
             order, payload = frames.receive(read, max_payload=MAX_PAYLOAD)
             kinds = {"examine": bench.examine, "module": bench.module, "case": bench.case, "measure": bench.measure}

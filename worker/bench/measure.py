@@ -65,6 +65,8 @@ class Bout:
     call_s: float
     ahead: bool = False
     """Whether the next input may be drawn, in host memory, while this one is timed: not where the device could read it."""
+    values: Callable[[NDArray[np.float32]], NDArray[Any]] = lambda words: words
+    """The numbers in a buffer's words: by default they are float32 themselves."""
 
     def __post_init__(self) -> None:
         size = 4 * int(check(cu.cuDeviceGetAttribute(cu.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 0)))
@@ -131,7 +133,7 @@ class Bout:
         for name, mapped in self.user_outputs.items():
             if name == WORKSPACE:
                 continue  # filled anew before every timed call like an output, and judged like none
-            got, want = mapped.read(), self.baseline_outputs[name].read()
+            got, want = self.values(mapped.read()), self.values(self.baseline_outputs[name].read())
             with np.errstate(all="ignore"):
                 right = np.abs(got - want) <= self.tolerance.absolute + self.tolerance.relative * np.abs(want)
             if not right.all():

@@ -77,6 +77,27 @@ def _aligned(data: bytes) -> Any:
     return held
 
 
+class Joined(Module):
+    """Several cubins under one roof, each kernel's name behind its cubin's prefix: Triton compiles one a variant."""
+
+    def __init__(self) -> None:
+        self.kernels: dict[str, Any] = {}
+        self.functions: dict[str, Any] = {}
+        self.parts: dict[str, tuple[Module, str]] = {}
+
+    def add(self, prefix: str, module: Module) -> None:
+        self.kernels |= {prefix + name: kernel for name, kernel in module.kernels.items()}
+        self.functions |= {prefix + name: function for name, function in module.functions.items()}
+        self.parts |= {prefix + name: (module, name) for name in module.kernels}
+
+    def layout(self, name: str, recorded: int) -> list[tuple[int, int]]:
+        module, own = self.parts[name]
+        return module.layout(own, recorded)
+
+    def variable(self, name: str) -> tuple[int, int]:
+        raise UnplayableError(f"no variable {name[:80]}")
+
+
 class Replay:
     """A tape as an executable graph. Keeps alive what its nodes point to."""
 

@@ -1,0 +1,158 @@
+"""Runs recorded Triton kernels on the CPU, inside the sandbox: no submitted Python is here, only its kernels' IR.
+
+This text is executed in a fork of a warm interpreter with `channel` to the trusted side and `MODULES`, the texts of ir.py and
+machine.py. A `kernels` frame brings every kernel's IR once; a `case` frame a tape, its arguments and the contents of memory.
+The answer is what memory holds afterwards, or the fault that a GPU would have met. Outputs start as NaN.
+"""
+
+import json
+import struct
+import sys
+import time
+import types
+
+import numpy as np
+
+PREFIX = struct.Struct("<4sI")
+SIDE_BY_SIDE = 64
+
+
+def receive():
+    _magic, length = PREFIX.unpack(_read(PREFIX.size))
+    header = json.loads(_read(length))
+    return header, _read(header["bytes"])
+
+
+def _read(count):
+    parts = []
+    while count:
+        part = channel.recv(min(count, 1 << 20))  # noqa: F821 - given by the sandbox
+        if not part:
+            raise SystemExit(0)
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def send(header, payload=b""):
+    body = json.dumps({**header, "bytes": len(payload)}).encode()
+    channel.sendall(PREFIX.pack(b"KGF1", len(body)) + body + payload)  # noqa: F821
+
+
+def imported(name):
+    module = types.ModuleType(name)
+    sys.modules[name] = module
+    exec(compile(MODULES[name], f"{name}.py", "exec", dont_inherit=True), module.__dict__)  # noqa: F821, S102 - our own text
+    return module
+
+
+ir, machine = imported("ir"), imported("machine")
+
+
+class Kernels:
+    """Translates each IR once."""
+
+    def __init__(self, file):
+        self.file = file
+        self.texts = {}
+        self.made = {}
+
+    def get(self, key):
+        if key not in self.made:
+            text, kinds = ir.translate(self.texts[key], self.file)
+            space = {"np": np}
+            exec(compile(text, f"<kernel {key}>", "exec", dont_inherit=True), space)  # noqa: S102 - written by ir.py
+            self.made[key] = (space["kernel"], kinds)
+        return self.made[key]
+
+
+def launch(kernels, entry, buffers):
+    kernel, kinds = kernels.get(entry["kernel"])
+    if len(kinds) != len(entry["args"]):
+        raise machine.FaultError("launch_refused", f"{len(entry['args'])} arguments for {len(kinds)} parameters", 0)
+    arguments = [argument(kind, value) for kind, (_, value) in zip(kinds, entry["args"], strict=True)]
+    programs = entry["grid"][0] * entry["grid"][1] * entry["grid"][2]
+    for first in range(0, programs, SIDE_BY_SIDE):
+        some = range(first, min(first + SIDE_BY_SIDE, programs))
+        kernel(machine.Machine(entry["grid"], some, buffers), None, *arguments)
+
+
+def argument(kind, value):
+    number = float.fromhex(value) if isinstance(value, str) else value
+    if kind.startswith("ptr:"):
+        return np.int64(number)
+    bits = machine.SIZES[kind] * 8
+    if kind[0] == "i" and kind != "i1":
+        number = (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+    made = machine.dtype_of(kind)(number)
+    return machine.round_bf16(made)[()] if kind == "bf16" else made
+
+
+def region(buffers, address, size):
+    """The bytes [address, address + size) of one buffer, writable."""
+    for buffer in buffers:
+        if buffer.address <= address and address + size <= buffer.end:
+            return buffer.data[address - buffer.address : address - buffer.address + size]
+    raise machine.FaultError("illegal_address", f"{size} bytes at {address:#x} lie in no buffer", 0)
+
+
+def play(kernels, entries, buffers):
+    for entry in entries:
+        match entry["op"]:
+            case "launch":
+                launch(kernels, entry, buffers)
+            case "fill":
+                region(buffers, entry["to"], entry["bytes"])[:] = entry["value"]
+            case "copy":
+                source = region(buffers, entry["source"], entry["bytes"]).copy()
+                region(buffers, entry["to"], entry["bytes"])[:] = source
+            case "upload":
+                data = np.frombuffer(bytes.fromhex(entry["data"]), np.uint8)
+                region(buffers, entry["to"], len(data))[:] = data
+
+
+def run_case(kernels, order, payload):
+    tape, at = json.loads(payload[: order["tape"]]), order["tape"]
+    buffers, given = [], {}
+    for item in order["buffers"]:
+        if item["given"]:
+            data = np.frombuffer(payload, np.uint8, item["size"], at).copy()
+            at += item["size"]
+            given[item["name"]] = data.copy()
+        else:
+            data = np.full(item["size"], 0xFF, np.uint8)  # NaN in every floating-point type
+        buffers.append(machine.Buffer(item["name"], item["address"], data))
+    start = time.perf_counter()
+    with np.errstate(all="ignore"):
+        play(kernels, tape, buffers)
+    ms = (time.perf_counter() - start) * 1e3
+    changed = [b.name for b in buffers if b.name in given and not np.array_equal(b.data, given[b.name])]
+    results = b"".join(region(buffers, each["address"], each["size"]).tobytes() for each in order["results"])
+    send({"kind": "result", "ms": ms, "changed": changed}, results)
+
+
+def main():
+    order, payload = receive()
+    kernels = Kernels(order["file"])
+    while True:
+        if order["kind"] == "kernels":
+            at = 0
+            for item in order["kernels"]:
+                kernels.texts[item["key"]] = payload[at : at + item["size"]].decode(errors="replace")
+                at += item["size"]
+        else:
+            try:
+                run_case(kernels, order, payload)
+            except machine.FaultError as fault:
+                send({"kind": "fault", "reason": fault.reason, "message": str(fault)[:1000], "line": fault.line})
+            except ir.NotInterpretedError as error:
+                send({"kind": "fault", "reason": "cannot_interpret", "message": str(error)[:1000], "line": 0})
+            except MemoryError:
+                send({"kind": "fault", "reason": "memory", "message": "the kernels' tensors do not fit", "line": 0})
+            except Exception as error:
+                what = f"{type(error).__name__}: {str(error)[:500]}"
+                send({"kind": "fault", "reason": "cannot_interpret", "message": what, "line": 0})
+        order, payload = receive()
+
+
+main()

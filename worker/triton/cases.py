@@ -1,0 +1,166 @@
+"""The cases of a Triton stage: their inputs, the calls that are recorded for them, and the tensors that are judged.
+
+A case's host code is recorded and its tape may be played on several inputs: an input named `v_changed` stands in for `v` in a
+second run of the same tape, and what the seam returns then is judged as `out_changed`. Inputs of bfloat16 are arrays of their
+bits, in uint16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelgate.stages import Case
+from kernelgate.verdicts import Verdict
+from worker.arrays import RawTensor
+from worker.failures import Failure
+from worker.graders import Arrays
+from worker.job import Job
+from worker.placement import Buffer, Edge
+from worker.triton.recording import Call, Order, call
+from worker.triton.tape import Recording, Region, Take, owner
+
+CHANGED = "_changed"
+STORED: dict[str, np.dtype[Any]] = {
+    "bfloat16": np.dtype("<u2"),
+    "float16": np.dtype("<f2"),
+    "float32": np.dtype("<f4"),
+}
+
+
+def runs_of(inputs: Arrays) -> list[Arrays]:
+    """The inputs of each run of a case's tape: as they are, and with what is `_changed`, if anything is."""
+    first = {name: array for name, array in inputs.items() if not name.endswith(CHANGED)}
+    if len(first) == len(inputs):
+        return [first]
+    other = {name: inputs.get(name + CHANGED, array) for name, array in first.items()}
+    return [first, other]
+
+
+def order_for(case: Case, inputs: Arrays, edges: tuple[Edge, ...]) -> Order:
+    """What to record for a case: one call for every edge that its memory is placed against."""
+    given = runs_of(inputs)[0]
+    sizes = {name: array.nbytes for name, array in given.items()}
+    shapes = {name: array.shape for name, array in given.items()}
+    return Order(case, shapes, tuple(call(sizes, edge) for edge in edges))
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A recorded call with all memory that it may touch: inputs and allocations, by name."""
+
+    case: Case
+    take: Take
+    buffers: Mapping[str, Buffer]
+    inputs: Mapping[str, Buffer]
+    edge: Edge
+
+    def workspace(self) -> int:
+        """Bytes that were allocated besides the tensors that came back."""
+        returned = {found.name for region in self.take.results if (found := owner(region, self.buffers))}
+        return sum(b.size for name, b in self.buffers.items() if b.written and name not in returned)
+
+
+def placed(case: Case, take: Take, asked: Call) -> Placed:
+    """Joins a recording with its addresses. Allocations are named by their order; the one that came back by its result."""
+    made = {
+        f"allocation {index + 1}": Buffer.at(f"allocation {index + 1}", mapping, size, asked.edge, written=True)
+        for index, (mapping, size) in enumerate(zip(asked.slots, take.sizes, strict=False))
+    }
+    for region in take.results:
+        found = owner(region, made)
+        if found is not None:
+            del made[found.name]
+            made[region.name] = Buffer.at(region.name, found.mapping, found.size, asked.edge, written=True)
+    return Placed(case, take, {**asked.inputs, **made}, asked.inputs, asked.edge)
+
+
+def checked(job: Job, order: Order, recording: Recording) -> list[Placed]:
+    """The calls of one case, placed. Raises Failure where the recording shows that the contract is broken."""
+    if len(recording.takes) != len(order.calls):
+        raise Failure(
+            Verdict.CONTRACT_VIOLATION,
+            "tape_damaged",
+            f"Case {order.case.name}: calls are missing.",
+            case=order.case.name,
+        )
+    found = [placed(order.case, take, asked) for take, asked in zip(recording.takes, order.calls, strict=True)]
+    for each in found:
+        if each.take.results:
+            _check_launched(each)
+            _check_workspace(job, each)
+            _check_results(each)
+    return found
+
+
+def _violation(case: Case, reason: str, what: str) -> Failure:
+    return Failure(Verdict.CONTRACT_VIOLATION, reason, f"Case {case.name}: {what}", case=case.name)
+
+
+def _check_launched(call_: Placed) -> None:
+    if not call_.take.launches:
+        what = "no Triton kernel was launched. The answer has to be computed by kernels that the function launches."
+        raise _violation(call_.case, "no_launch", what)
+
+
+def _check_workspace(job: Job, call_: Placed) -> None:
+    allowed, asked = job.grader.workspace(call_.case), call_.workspace()
+    if asked > allowed:
+        largest = max(
+            (b.size for name, b in call_.buffers.items() if b.written and name not in _named(call_)), default=0
+        )
+        what = (
+            f"{asked:,} bytes of workspace were allocated besides the output, {largest:,} of them in one tensor"
+            f"{_square(largest)}; the stage allows {allowed:,} here. Keep scores in registers, a tile at a time."
+        )
+        raise _violation(call_.case, "workspace", what)
+
+
+def _named(call_: Placed) -> set[str]:
+    return {region.name for region in call_.take.results}
+
+
+def _square(size: int) -> str:
+    for width in (4, 2):
+        side = round((size / width) ** 0.5)
+        if side > 16 and abs(side * side * width - size) < 16:
+            return f" (the size of a {side} × {side} matrix of {width}-byte values)"
+    return ""
+
+
+def _check_results(call_: Placed) -> None:
+    for region in call_.take.results:
+        if owner(region, call_.buffers) is None:
+            what = f"{region.name} lies in no memory of this call; return a tensor that the function allocated."
+            raise _violation(call_.case, "foreign_tensor", what)
+
+
+def arrays_of(regions: tuple[Region, ...], data: bytes) -> dict[str, RawTensor]:
+    """Returned tensors from their bytes, one after another."""
+    found, at = {}, 0
+    for region in regions:
+        found[region.name] = RawTensor(region.dtype, region.shape, data[at : at + region.size])
+        at += region.size
+    return found
+
+
+def bits(raw: RawTensor) -> NDArray[np.generic]:
+    """A tensor's values as the stage's grader takes them: bfloat16 as its bits."""
+    stored = STORED.get(raw.dtype, np.dtype(np.uint8))
+    values: NDArray[np.generic] = np.frombuffer(raw.data, stored)
+    return values.reshape(raw.shape) if stored != np.uint8 else values
+
+
+def judged(job: Job, case: Case, inputs: Arrays, outputs: list[dict[str, RawTensor]]) -> dict[str, RawTensor]:
+    """The tensors that are judged, from what came back in each run."""
+    named = dict(outputs[0])
+    for other in outputs[1:]:
+        named |= {f"{name}{CHANGED}": raw for name, raw in other.items()}
+    made = job.grader.derived(case, inputs, {name: bits(raw) for name, raw in named.items()})
+    for name, values in made.items():
+        named[name] = RawTensor(case.dtype, values.shape, values.astype(STORED[case.dtype]).tobytes())
+    return named

@@ -1,0 +1,189 @@
+"""The backend `interpreter`: host code recorded without data, kernels' IR interpreted in a second sandbox.
+
+The second process holds a case's inputs and no submitted Python; the first holds Python and no data. So an answer can only have
+been computed by what was launched. Speed is not judged.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from kernelgate.settings import settings
+from kernelgate.stages import Case
+from kernelgate.verdicts import Phase, Verdict
+from worker import frames
+from worker.arrays import RawTensor
+from worker.execute import end_failure, sandbox_limits
+from worker.failures import Failure
+from worker.frames import printable
+from worker.graders import Arrays
+from worker.job import CaseRun, Job
+from worker.placement import Edge
+from worker.sandbox import Session, SessionEnded
+from worker.triton.cases import Placed, arrays_of, checked, judged, order_for, runs_of
+from worker.triton.facts import tables
+from worker.triton.recording import MAX_PAYLOAD, Recorder, Target
+from worker.triton.tape import Kernel, Recording
+
+NOMINAL = Target(
+    capability=89,
+    properties={
+        "name": "no GPU: kernels are interpreted",
+        "memory": 16 << 30,
+        "max_shared_mem": 101_376,
+        "multiprocessor_count": 128,
+        "max_num_regs": 65_536,
+        "warpSize": 32,
+    },
+    values_only=True,
+)
+"""What host code is told where there is no GPU. Below 9.0 Triton lowers tensor descriptors to plain pointers."""
+SKIPPED = "gpu_only"
+FAULTS = {
+    "illegal_address": Verdict.RUNTIME_ERROR,
+    "misaligned_address": Verdict.RUNTIME_ERROR,
+    "division_by_zero": Verdict.RUNTIME_ERROR,
+    "assertion": Verdict.RUNTIME_ERROR,
+    "launch_refused": Verdict.RUNTIME_ERROR,
+    "cannot_interpret": Verdict.RUNTIME_ERROR,
+    "memory": Verdict.MEMORY_LIMIT,
+}
+
+
+@cache
+def program() -> str:
+    """The session's text: the interpreter, with the texts of what it imports in front."""
+    folder = settings().kernels_dir / "triton"
+    modules = {name: (folder / f"{name}.py").read_text() for name in ("ir", "machine")}
+    return f"MODULES = {modules!r}\n" + (folder / "interpreter.py").read_text()
+
+
+def run_cases(job: Job) -> Iterator[CaseRun]:
+    """Yields each case that is run without a GPU as it has run, in the stage's order."""
+    cases = [case for case in job.stage.spec.cases if case.params.get(SKIPPED) is not True]
+    inputs = {case.name: job.grader.inputs(case, job.seed) for case in cases}
+    for case in cases:
+        job.grader.foresee(case, inputs[case.name])
+    job.machine = {"interpreter": "Triton IR on the CPU", "speed": "interpreted: speed not judged on this machine"}
+    orders = [order_for(case, inputs[case.name], (Edge.END, Edge.START)) for case in cases]
+    found = Recorder(job, NOMINAL).record(orders)
+    limits = replace(sandbox_limits(job.stage.spec.limits), processes=8)
+    with (
+        job.phases.during(Phase.CASES),
+        job.sandbox.session(program(), limits=limits, cancelled=job.cancelled) as session,
+    ):
+        interpreter = Interpreter(job, session)
+        calls = {}
+        for order in orders:
+            recording = found[order.case.name]
+            if isinstance(recording, Failure):
+                raise recording
+            # The second recording is there to be made: what a file keeps of its first call shows in the next one.
+            calls[order.case.name] = checked(job, order, recording)[0]
+            yield interpreter.run(calls[order.case.name], recording, inputs[order.case.name])
+        kernels = {name: each.kernels for name, each in found.items() if isinstance(each, Recording)}
+        job.tables = tables(list(calls.values()), kernels)
+
+
+class Interpreter:
+    """The sandboxed process that runs kernels, one case after another."""
+
+    def __init__(self, job: Job, session: Session) -> None:
+        self.job = job
+        self.session = session
+        self.known: dict[tuple[bytes, str], str] = {}
+
+    def run(self, call: Placed, recording: Recording, inputs: Arrays) -> CaseRun:
+        """Runs a case's tape on each of its inputs. Raises Failure for what its kernels did wrong."""
+        if not call.take.results:  # a case about what the function refuses: it has said so while it was recorded
+            return CaseRun(call.case, inputs, {}, None)
+        entries = self._entries(call, recording)
+        outputs, ms = [], 0.0
+        for given in runs_of(inputs):
+            raw, took = self._play(call, entries, given)
+            outputs.append(raw)
+            ms += took
+        return CaseRun(call.case, inputs, judged(self.job, call.case, inputs, outputs), ms)
+
+    def _entries(self, call: Placed, recording: Recording) -> list[dict[str, Any]]:
+        """The tape with kernels by the names that the interpreter knows; sends those it does not know yet."""
+        new: list[tuple[str, Kernel]] = []
+        names = {}
+        for key, kernel in recording.kernels.items():
+            identity = (kernel.image, kernel.name)
+            if identity not in self.known:
+                self.known[identity] = f"i{len(self.known)}"
+                new.append((self.known[identity], kernel))
+            names[key] = self.known[identity]
+        if new:
+            listed = [{"key": key, "size": len(kernel.image)} for key, kernel in new]
+            order = {"kind": "kernels", "file": self.job.stage.spec.file, "kernels": listed}
+            self._send(frames.encode(order, b"".join(kernel.image for _, kernel in new)), call.case)
+        return [
+            {**entry, "kernel": names[entry["kernel"]]} if entry["op"] == "launch" else entry
+            for entry in call.take.entries
+        ]
+
+    def _play(self, call: Placed, entries: list[dict[str, Any]], given: Arrays) -> tuple[dict[str, RawTensor], float]:
+        tape = json.dumps(entries).encode()
+        order = {
+            "kind": "case",
+            "file": self.job.stage.spec.file,
+            "tape": len(tape),
+            "buffers": [
+                {"name": b.name, "address": b.address, "size": b.size, "given": name in given}
+                for name, b in call.buffers.items()
+            ],
+            "results": [{"address": region.address, "size": region.size} for region in call.take.results],
+        }
+        data = b"".join(given[name].tobytes() for name in call.buffers if name in given)
+        start = time.perf_counter()
+        self._send(frames.encode(order, tape + data), call.case)
+        header, payload = self._receive(call.case)
+        if header.get("kind") != "result":
+            raise self._fault(header, call.case)
+        _check_unchanged(header, call.case)
+        expected = sum(region.size for region in call.take.results)
+        if len(payload) != expected:
+            raise RuntimeError(f"the interpreter sent {len(payload)} bytes; {expected} were asked for")
+        return arrays_of(call.take.results, payload), (time.perf_counter() - start) * 1e3
+
+    def _send(self, message: bytes, case: Case) -> None:
+        try:
+            self.session.write(message, within_s=self.job.stage.spec.limits.case_s)
+        except SessionEnded as ended:
+            raise end_failure(ended.finished, case.name, self.job.stage.spec.limits) from None
+
+    def _receive(self, case: Case) -> tuple[dict[str, Any], bytes]:
+        deadline = time.monotonic() + self.job.stage.spec.limits.case_s
+
+        def read(count: int) -> bytes:
+            return self.session.read(count, within_s=max(0.0, deadline - time.monotonic()))
+
+        try:
+            return frames.receive(read, max_payload=MAX_PAYLOAD)
+        except SessionEnded as ended:
+            raise end_failure(ended.finished, case.name, self.job.stage.spec.limits) from None
+
+    def _fault(self, header: dict[str, Any], case: Case) -> Failure:
+        reason = frames.text(header, "reason", limit=40)
+        line = header.get("line")
+        where = f", line {line} of {self.job.stage.spec.file}" if type(line) is int and line > 0 else ""
+        told = printable(frames.text(header, "message", limit=1000), limit=1000)
+        if reason == "cannot_interpret":
+            told = f"{told}: not interpreted on a machine without a GPU; a worker with a GPU runs it"
+        verdict = FAULTS.get(reason, Verdict.RUNTIME_ERROR)
+        word = {"memory": "memory_limit"}.get(reason, reason if reason in FAULTS else "cannot_interpret")
+        return Failure(verdict, word, f"Case {case.name}: {told}{where}.", case=case.name)
+
+
+def _check_unchanged(header: dict[str, Any], case: Case) -> None:
+    changed = header.get("changed")
+    if changed:
+        message = f"Case {case.name}: the input {str(changed[0])[:40]!r} was changed by a kernel; inputs are read-only."
+        raise Failure(Verdict.CONTRACT_VIOLATION, "inputs_changed", message, case=case.name)

@@ -1,0 +1,212 @@
+"""Records a Triton submission's host code in the sandbox: what it launches and allocates, without a GPU and without data."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from kernelgate.settings import settings
+from kernelgate.stages import Case
+from kernelgate.verdicts import Phase, Verdict
+from worker import frames
+from worker.execute import end_failure, failure_of, forged, sandbox_limits
+from worker.failures import Failure
+from worker.job import Job
+from worker.placement import Buffer, Edge, slots
+from worker.sandbox import Session, SessionEnded
+from worker.triton.tape import MalformedRecordingError, Recording, read_recording
+
+MAX_PAYLOAD = 64 << 20
+ALLOCATIONS = 16
+"""Tensors that one call may allocate: so many addresses are drawn for it."""
+COMPILER_ERRORS = {"CompilationError", "UnsupportedLanguageConstruct", "CompileTimeAssertionFailure", "PTXASError"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """The GPU that kernels are compiled for. capability: 90 for sm_90. properties: what host code may ask about it.
+
+    values_only: compile to Triton's own IR and no further, for interpreting.
+    """
+
+    capability: int
+    properties: Mapping[str, Any]
+    values_only: bool
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call to be recorded: where its inputs lie, and the addresses of what it may allocate."""
+
+    edge: Edge
+    inputs: Mapping[str, Buffer]
+    slots: tuple[int, ...]
+
+
+def call(sizes: Mapping[str, int], edge: Edge) -> Call:
+    """A call with its addresses drawn at random. sizes: bytes of each input."""
+    drawn = slots(len(sizes) + ALLOCATIONS)
+    inputs = {
+        name: Buffer.at(name, mapping, size, edge, written=False)
+        for (name, size), mapping in zip(sizes.items(), drawn, strict=False)
+    }
+    return Call(edge, inputs, tuple(drawn[len(sizes) :]))
+
+
+@dataclass(frozen=True)
+class Order:
+    """A case to be recorded, with one call for each place of its memory. shapes: of the inputs."""
+
+    case: Case
+    shapes: Mapping[str, tuple[int, ...]]
+    calls: tuple[Call, ...]
+
+
+@cache
+def program() -> str:
+    """The session's text: the recorder, with the texts of what it imports in front."""
+    folder = settings().kernels_dir / "triton"
+    modules = {name: (folder / f"{name}.py").read_text() for name in ("device", "driver")}
+    return f"MODULES = {modules!r}\n" + (folder / "recorder.py").read_text()
+
+
+class Recorder:
+    """The sandboxed process that records one submission."""
+
+    def __init__(self, job: Job, target: Target) -> None:
+        self.job = job
+        self.target = target
+
+    def record(self, orders: list[Order]) -> dict[str, Recording | Failure]:
+        """Recordings, or what went wrong, by case: of all, or of those up to the first in order that went wrong.
+
+        Raises Failure when the file does not load.
+        """
+        job = self.job
+        with (
+            job.phases.during(Phase.COMPILE),
+            job.sandbox.session(program(), limits=self._limits(), cancelled=job.cancelled) as session,
+        ):
+            try:
+                self._load(session)
+                return self._collect(session, orders)
+            finally:
+                finished = session.finish()
+                printed = (finished.stdout + finished.stderr).decode(errors="replace")
+                job.output = frames.printable(printed, limit=16_000)
+
+    def _limits(self) -> Any:
+        return sandbox_limits(self.job.stage.spec.limits)
+
+    def _load(self, session: Session) -> None:
+        spec, stage = self.job.stage.spec, self.job.stage
+        order = {
+            "kind": "load",
+            "module": spec.file.removesuffix(".py"),
+            "source": self.job.source,
+            "provided": {name.removesuffix(".py"): text for name, text in stage.provided.items()},
+            "driver": stage.text("driver.py"),
+            "capability": self.target.capability,
+            "properties": dict(self.target.properties),
+            "values_only": self.target.values_only,
+        }
+        header, _ = self._exchange(session, frames.encode(order), None)
+        if header.get("kind") != "loaded":
+            raise self._failure(header, None)
+
+    def _collect(self, session: Session, orders: list[Order]) -> dict[str, Recording | Failure]:
+        listed = json.dumps([_asked(order) for order in orders]).encode()
+        waiting = {order.case.name for order in orders}
+        found: dict[str, Recording | Failure] = {}
+        message = frames.encode({"kind": "record"}, listed)
+        while waiting and not _decided(orders, found):
+            try:
+                header, payload = self._exchange(session, message, None)
+            except Failure as failure:  # what ends the process takes the other cases along; those that came count
+                return {**dict.fromkeys(waiting, failure), **found}
+            message = b""
+            name = header.get("case")
+            if name not in waiting:
+                raise forged(ValueError("an answer for a case that is not waited for"), None)
+            waiting.discard(name)
+            found[name] = self._recorded(header, payload, name)
+        return found
+
+    def _recorded(self, header: dict[str, Any], payload: bytes, case: str) -> Recording | Failure:
+        if header.get("kind") != "recorded":
+            return self._failure(header, case)
+        try:
+            return read_recording(header, payload)
+        except MalformedRecordingError as error:
+            message = f"Case {case}: the recording is damaged ({error}); the submission wrote where it should not."
+            return Failure(Verdict.CONTRACT_VIOLATION, "tape_damaged", message, case=case)
+
+    def _exchange(self, session: Session, message: bytes, case: str | None) -> tuple[dict[str, Any], bytes]:
+        limits = self.job.stage.spec.limits
+        deadline = time.monotonic() + limits.case_s
+
+        def read(count: int) -> bytes:
+            return session.read(count, within_s=max(0.0, deadline - time.monotonic()))
+
+        try:
+            if message:
+                session.write(message, within_s=limits.case_s)
+            return frames.receive(read, max_payload=MAX_PAYLOAD)
+        except SessionEnded as ended:
+            raise end_failure(ended.finished, case, limits) from None
+        except frames.MalformedFrameError as error:
+            raise forged(error, case) from None
+
+    def _failure(self, header: dict[str, Any], case: str | None) -> Failure:
+        """What a case or the loading ended with, in the words that every backend uses."""
+        where = f"Case {case}: " if case else ""
+        if header.get("kind") == "gone":
+            message = f"{where}the process exited while it was recorded; return from the function instead."
+            return Failure(Verdict.RUNTIME_ERROR, "ended_early", message, case=case)
+        kind = frames.text(header, "type", limit=100)
+        told = frames.text(header, "message", limit=1000)
+        if kind != "OutOfResources" and (kind in COMPILER_ERRORS or header.get("compiling") is True):
+            log = frames.text(header, "text", limit=6000)
+            return Failure(
+                Verdict.COMPILE_ERROR, "kernel_error", f"{where}a kernel does not compile: {told}", case=case, log=log
+            )
+        if kind == "OutOfResources":
+            return Failure(Verdict.RUNTIME_ERROR, "out_of_resources", f"{where}{told}", case=case)
+        return failure_of(self.job.stage, header, case)
+
+
+def _decided(orders: list[Order], found: Mapping[str, Recording | Failure]) -> bool:
+    """Whether a case has failed and all before it have come: cases are judged in order, so no later one will be asked for."""
+    for order in orders:
+        recording = found.get(order.case.name)
+        if recording is None or isinstance(recording, Failure):
+            return recording is not None
+    return False
+
+
+def _asked(order: Order) -> dict[str, Any]:
+    return {
+        "name": order.case.name,
+        "dtype": order.case.dtype,
+        "params": order.case.params,
+        "takes": [
+            {
+                "at_end": each.edge is Edge.END,
+                "slots": list(each.slots),
+                "inputs": [
+                    {
+                        "name": name,
+                        "address": buffer.address,
+                        "shape": list(order.shapes[name]),
+                        "dtype": order.case.dtype,
+                    }
+                    for name, buffer in each.inputs.items()
+                ],
+            }
+            for each in order.calls
+        ],
+    }

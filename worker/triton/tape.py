@@ -1,0 +1,199 @@
+"""What the recorder sends of one case, as the trusted side reads it: strict in form and bounded in size.
+
+The recorder runs beside submitted code, so every byte may be anything. A frame that does not fit is the submission's doing; one
+that fits is replayed, and the values that come out are judged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from worker.arrays import ITEM_SIZE
+from worker.frames import printable
+from worker.placement import Buffer
+
+MAX_TAPE = 8 << 20
+MAX_ENTRIES = 5000
+MAX_KERNELS = 64
+MAX_ARGUMENTS = 512
+SIZES = {
+    **dict.fromkeys(("i1", "i8", "u1", "u8"), 1),
+    **dict.fromkeys(("i16", "u16", "fp16", "bf16"), 2),
+    **dict.fromkeys(("i32", "u32", "fp32", "f32"), 4),
+    **dict.fromkeys(("i64", "u64", "fp64"), 8),
+}
+"""Bytes of an argument by its Triton type; pointers start with a star and take eight."""
+
+
+class MalformedRecordingError(ValueError):
+    """A recording that is not as the recorder writes it; the text says where."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled kernel. image: a cubin, or Triton IR as text. shared: bytes. warps, stages: as it was compiled."""
+
+    key: str
+    name: str
+    image: bytes
+    shared: int
+    warps: int
+    stages: int
+
+
+@dataclass(frozen=True)
+class Region:
+    """A tensor that the seam returned: where it lies and what it is."""
+
+    name: str
+    address: int
+    dtype: str
+    shape: tuple[int, ...]
+    size: int
+
+
+@dataclass(frozen=True)
+class Take:
+    """One recorded call: what it asked of the device in order, what it allocated, what it returned."""
+
+    entries: tuple[dict[str, Any], ...]
+    sizes: tuple[int, ...]
+    results: tuple[Region, ...]
+
+    @property
+    def launches(self) -> list[dict[str, Any]]:
+        return [entry for entry in self.entries if entry["op"] == "launch"]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """All takes of one case, in the order they were asked for, and the kernels that they launch, by key."""
+
+    takes: tuple[Take, ...]
+    kernels: Mapping[str, Kernel]
+
+
+def read_recording(header: dict[str, Any], payload: bytes) -> Recording:
+    """Parses one `recorded` frame. Raises MalformedRecordingError."""
+    try:
+        length = _number(header, "tape", range(MAX_TAPE))
+        kernels = dict(_kernels(header["kernels"], payload[length:]))
+        listed = json.loads(payload[:length])
+        return Recording(tuple(_take(item, kernels) for item in _list(listed, 8)), kernels)
+    except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
+        raise MalformedRecordingError(f"{type(error).__name__}: {str(error)[:200]}") from error
+
+
+def _kernels(listed: Any, images: bytes) -> Any:
+    at = 0
+    for item in _list(listed, MAX_KERNELS):
+        size = _number(item, "image", range(1, 64 << 20))
+        image = images[at : at + size]
+        at += size
+        key, name = _text(item, "key", 40), _text(item, "name", 400)
+        numbers = [_number(item, field, range(1 << 20)) for field in ("shared", "warps", "stages")]
+        yield key, Kernel(key, name, image, *numbers)
+    if at != len(images):
+        raise ValueError(f"the kernels take {at} bytes; {len(images)} came")
+
+
+def _take(item: Any, kernels: Mapping[str, Kernel]) -> Take:
+    entries = tuple(_entry(each, kernels) for each in _list(item["entries"], MAX_ENTRIES))
+    sizes = tuple(_whole(size, range(1, 1 << 40)) for size in _list(item["sizes"], 64))
+    return Take(entries, sizes, tuple(_region(each) for each in _list(item["results"], 16)))
+
+
+def _entry(item: Any, kernels: Mapping[str, Kernel]) -> dict[str, Any]:
+    op = item["op"]
+    if op == "launch":
+        return _launch(item, kernels)
+    at = {"to": _number(item, "to", range(1 << 63))}
+    if op == "upload":
+        return {"op": op, **at, "data": bytes.fromhex(_text(item, "data", MAX_TAPE)).hex()}
+    at["bytes"] = _number(item, "bytes", range(1, 1 << 40))
+    if op == "fill":
+        return {"op": op, **at, "value": _number(item, "value", range(256))}
+    if op == "copy":
+        return {"op": op, **at, "source": _number(item, "source", range(1 << 63))}
+    raise ValueError(f"an entry {str(op)[:40]!r}")
+
+
+def _launch(item: Any, kernels: Mapping[str, Kernel]) -> dict[str, Any]:
+    if item["kernel"] not in kernels:
+        raise ValueError("a launch of a kernel that did not come")
+    return {
+        "op": "launch",
+        "kernel": item["kernel"],
+        "grid": _grid(item["grid"]),
+        "cluster": _number(item, "cluster", range(1, 17)),
+        "cooperative": item["cooperative"] is True,
+        "scratch": _number(item, "scratch", range(1 << 63)),
+        "args": [_argument(*_list(pair, 2)) for pair in _list(item["args"], MAX_ARGUMENTS)],
+    }
+
+
+def _grid(value: Any) -> list[int]:
+    sizes = [_whole(size, range(1, 1 << 31)) for size in _list(value, 3)]
+    if len(sizes) != 3:
+        raise ValueError(f"a grid of {len(sizes)} sizes; 3 are accepted")
+    return sizes
+
+
+def _argument(kind: Any, value: Any) -> list[Any]:
+    if not isinstance(kind, str) or len(kind) > 40:
+        raise TypeError("an argument's type is a short text")
+    if kind.startswith("*"):
+        return [kind, _whole(value, range(1 << 63))]
+    if kind not in SIZES:
+        raise ValueError(f"an argument of type {kind!r}")
+    if kind[0] in "fb":
+        float.fromhex(value)
+        return [kind, value[:40]]
+    return [kind, _whole(value, range(-(1 << 63), 1 << 64))]
+
+
+def _region(item: Any) -> Region:
+    dtype = _text(item, "dtype", 20)
+    shape = tuple(_whole(size, range(1 << 20)) for size in _list(item["shape"], 8))
+    size = ITEM_SIZE[dtype]
+    for extent in shape:
+        size *= extent
+    if size > 64 << 20:
+        raise ValueError(f"a result of {size} bytes")
+    return Region(
+        printable(_text(item, "name", 80), limit=80), _number(item, "address", range(1 << 63)), dtype, shape, size
+    )
+
+
+def _list(value: Any, most: int) -> list[Any]:
+    if not isinstance(value, list) or len(value) > most:
+        raise TypeError(f"a list of at most {most} items")
+    return value
+
+
+def _whole(value: Any, accepted: range) -> int:
+    if type(value) is not int or value not in accepted:
+        raise ValueError(f"{str(value)[:40]}; {accepted.start} to {accepted.stop - 1} are accepted")
+    return value
+
+
+def _number(item: Any, key: str, accepted: range) -> int:
+    return _whole(item[key], accepted)
+
+
+def _text(item: Any, key: str, limit: int) -> str:
+    value = item[key]
+    if not isinstance(value, str) or len(value) > limit:
+        raise TypeError(f"{key} is a text of at most {limit} characters")
+    return value
+
+
+def owner(region: Region, buffers: Mapping[str, Buffer]) -> Buffer | None:
+    """The buffer that a returned tensor lies in, or None when it lies in none."""
+    for buffer in buffers.values():
+        if buffer.address <= region.address and region.address + region.size <= buffer.address + buffer.size:
+            return buffer
+    return None
