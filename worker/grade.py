@@ -15,12 +15,16 @@ from kernelgate.verdicts import Phase, Verdict
 from worker import judge
 from worker.backends import RUNS, choose
 from worker.failures import Failure
+from worker.frames import printable
 from worker.graders import CaseOutcome, Grader
 from worker.job import CaseRun, Job, never
 from worker.machine import facts
 from worker.phases import Phases, Progress, Unwatched
 from worker.sandbox import Sandbox
 from worker.source import read_source
+
+TEXT_LIMIT = 40_000
+"""Characters of each text of a result. Submitters write in all of them; whoever shows one may take it as plain."""
 
 
 @dataclass
@@ -136,7 +140,7 @@ def _result(job: Job, backend: Backend, judged: Judged, verdict: Verdict, reason
     return Result(
         verdict=verdict,
         reason=reason,
-        message=message,
+        message=printable(message, limit=TEXT_LIMIT),
         stage=job.stage.name,
         stage_hash=job.stage.hash,
         backend=backend,
@@ -146,7 +150,7 @@ def _result(job: Job, backend: Backend, judged: Judged, verdict: Verdict, reason
         wrong=judged.wrong,
         timing=job.timing,
         resources=job.resources,
-        output=job.output,
-        log=job.log,
+        output=printable(job.output, limit=TEXT_LIMIT),
+        log=printable(job.log, limit=TEXT_LIMIT),
         machine={**facts(), **job.machine},
     )

@@ -91,6 +91,8 @@ def _supervise(control: socket.socket, wanted: order.Order, fds: list[int], warm
             with contextlib.suppress(keeper.Refused):
                 _kill(watch)
             raise
+        if watch.started is None:  # it printed too much before the keeper came to say that it had begun
+            _tell(control, {"kind": "started"})
         _tell(control, *_report(watch))
     finally:
         if watch and watch.cgroup:
