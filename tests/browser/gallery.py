@@ -2,8 +2,8 @@
 
     python -m tests.browser.gallery             # prints an address and an administrator's token; Ctrl-C ends it
 
-Timed results are the gradings that were recorded on an H200 (benchmarks/results/h200_online_attention.json), given to made-up
-accounts. `--worker` starts a worker beside it, which grades what is submitted meanwhile.
+Timed results are the gradings that were recorded on an H200 (recorded.json beside this file), given to made-up accounts.
+`--worker` starts a worker beside it, which grades what is submitted meanwhile.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from embedded.process import Child
 from kernelgate.accounts import create_token, create_user
 from kernelgate.models import Audit, EventRow, Role, Submission, User, WorkerRow, now
 from kernelgate.protocol import CaseReport, KernelResources, Result, Timing
-from kernelgate.settings import ROOT, Settings, environment
+from kernelgate.settings import Settings, environment
 from kernelgate.stages import Backend, Stage, load_stages
 from kernelgate.verdicts import Phase, State, Verdict
 from tests.browser import gradings
 from tests.browser.gradings import store
 from tests.conftest import free_port, take_stages_as_proven, wait_until_ready
 
-RECORDED = ROOT / "benchmarks" / "results" / "h200_online_attention.json"
+RECORDED = Path(__file__).with_name("recorded.json")
 PEOPLE = ("ada", "grace", "barbara", "edsger", "donald", "margaret", "frances", "katherine", "adele", "radia", "shafi",
           "leslie", "john_with_a_rather_long_handle_indeed")  # fmt: skip
 AUDITED: tuple[tuple[str, str, dict[str, Any]], ...] = (
