@@ -1,8 +1,8 @@
 """Runs recorded Triton kernels on the CPU, inside the sandbox: no submitted Python is here, only its kernels' IR.
 
-This text is executed in a fork of a warm interpreter with `channel` to the trusted side and `MODULES`, the texts of ir.py and
-machine.py. A `kernels` frame brings every kernel's IR once; a `case` frame a tape, its arguments and the contents of memory.
-The answer is what memory holds afterwards, or the fault that a GPU would have met. Outputs start as NaN.
+This text is executed in a fork of a warm interpreter with `channel` to the trusted side and `MODULES`, the texts of ir.py,
+writer.py and machine.py. A `kernels` frame brings every kernel's IR once; a `case` frame a tape, its arguments and the contents
+of memory. The answer is what memory holds afterwards, or the fault that a GPU would have met. Outputs start as NaN.
 """
 
 import json
@@ -46,7 +46,7 @@ def imported(name):
     return module
 
 
-ir, machine = imported("ir"), imported("machine")
+ir, writer, machine = imported("ir"), imported("writer"), imported("machine")
 
 
 class Kernels:
@@ -59,9 +59,9 @@ class Kernels:
 
     def get(self, key):
         if key not in self.made:
-            text, kinds = ir.translate(self.texts[key], self.file)
+            text, kinds = writer.translate(self.texts[key], self.file)
             space = {"np": np}
-            exec(compile(text, f"<kernel {key}>", "exec", dont_inherit=True), space)  # noqa: S102 - written by ir.py
+            exec(compile(text, f"<kernel {key}>", "exec", dont_inherit=True), space)  # noqa: S102 - written by writer.py
             self.made[key] = (space["kernel"], kinds)
         return self.made[key]
 

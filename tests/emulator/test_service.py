@@ -53,7 +53,7 @@ def test_the_solution_is_correct_its_speed_unjudged_and_on_no_board(client: http
     assert result["machine"]["speed"] == "emulated: speed not judged on this machine"
     shown = client.get(f"/submissions/{found['id']}", headers={"Accept": "text/plain"}).text
     assert "emulated: speed not judged on this machine" in shown
-    assert client.get(f"/leaderboard/{STAGE}").json()["rows"] == []
+    assert found["id"] not in [row["submission"] for row in client.get(f"/leaderboard/{STAGE}").json()["rows"]]
 
 
 @pytest.mark.parametrize(

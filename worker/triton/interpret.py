@@ -59,7 +59,7 @@ FAULTS = {
 def program() -> str:
     """The session's text: the interpreter, with the texts of what it imports in front."""
     folder = settings().kernels_dir / "triton"
-    modules = {name: (folder / f"{name}.py").read_text() for name in ("ir", "machine")}
+    modules = {name: (folder / f"{name}.py").read_text() for name in ("ir", "writer", "machine")}
     return f"MODULES = {modules!r}\n" + (folder / "interpreter.py").read_text()
 
 
