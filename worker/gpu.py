@@ -7,7 +7,7 @@ bit. Expected values are computed in this process, which has no CUDA context, an
 from __future__ import annotations
 
 import atexit
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import cache
@@ -267,35 +267,42 @@ class _Grading:
             self._module("baseline", compiled.device)
             self.bench.send(order, payload)
             answer, _ = self._answer("measured", self.limits.wall_s, case)
-        self._timing(answer)
-
-    def _timing(self, answer: dict[str, Any]) -> None:
         gate = self.job.stage.spec.gate
-        self.job.timing = Timing(
-            baseline_ms=float(np.median(answer["baseline"])),
-            user_ms=float(np.median(answer["user"])),
-            speedup=answer["speedup"],
-            speedup_low=answer["low"],
-            speedup_high=answer["high"],
-            gate=gate.speedup if gate else None,
-            baseline_samples_ms=tuple(answer["baseline"]),
-            user_samples_ms=tuple(answer["user"]),
-            facts=answer["facts"],
-        )
+        self.job.timing = timing_of(answer, gate.speedup if gate else None)
 
     def _answer(self, wanted: str, within_s: float, case: Case | None) -> tuple[dict[str, Any], bytes]:
-        """The next answer of the kind that is wanted. Raises Failure for what the device code did, BenchError for us."""
-        while True:
-            answer, payload = self.bench.receive(within_s, self.job.cancelled)
-            if answer["kind"] == wanted:
-                return answer, payload
-            if answer["kind"] != "progress":
-                raise self._ended(answer, case)
-            low, high = answer["low"], answer["high"]
-            self.job.phases.progress.measured(answer["pairs"], answer["speedup"], low, high)
+        return awaited(self.bench, self.job, {wanted}, within_s, case.name if case else None)
 
-    def _ended(self, answer: dict[str, Any], case: Case | None) -> Exception:
-        return ending(answer, case.name if case else None, self.limits)
+
+def timing_of(answer: dict[str, Any], gate: float | None) -> Timing:
+    """What the bench measured, in milliseconds. gate: the speedup that passes, if there is one."""
+    return Timing(
+        baseline_ms=float(np.median(answer["baseline"])),
+        user_ms=float(np.median(answer["user"])),
+        speedup=answer["speedup"],
+        speedup_low=answer["low"],
+        speedup_high=answer["high"],
+        gate=gate,
+        baseline_samples_ms=tuple(answer["baseline"]),
+        user_samples_ms=tuple(answer["user"]),
+        facts=answer["facts"],
+    )
+
+
+def awaited(
+    bench: Bench, job: Job, wanted: Collection[str], within_s: float, name: str | None
+) -> tuple[dict[str, Any], bytes]:
+    """The next answer of a kind that is wanted. Raises Failure for what the device code did, BenchError for us.
+
+    name: the case's. What a measurement says on its way becomes progress.
+    """
+    while True:
+        answer, payload = bench.receive(within_s, job.cancelled)
+        if answer["kind"] in wanted:
+            return answer, payload
+        if answer["kind"] != "progress":
+            raise ending(answer, name, job.stage.spec.limits)
+        job.phases.progress.measured(answer["pairs"], answer["speedup"], answer["low"], answer["high"])
 
 
 def ending(answer: dict[str, Any], name: str | None, limits: Limits) -> Exception:

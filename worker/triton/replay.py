@@ -11,6 +11,7 @@ import json
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from worker import turns
 from worker.arrays import RawTensor
 from worker.cubin import MalformedCubinError, read_cubin
 from worker.failures import Failure
-from worker.gpu import GRACE_S, MEASURE_S, ending
+from worker.gpu import GRACE_S, MEASURE_S, awaited, timing_of
 from worker.graders import Arrays
 from worker.job import CaseRun, Job
 from worker.measuring import Bench, Spare
@@ -222,27 +223,10 @@ class _Grading:
         if answer["kind"] == "no_peer":
             self.job.machine["speed"] = f"not measured: the bench has no torch ({str(answer['what'])[:200]})"
             return None
-        return Timing(
-            baseline_ms=float(np.median(answer["baseline"])),
-            user_ms=float(np.median(answer["user"])),
-            speedup=answer["speedup"],
-            speedup_low=answer["low"],
-            speedup_high=answer["high"],
-            gate=None,
-            baseline_samples_ms=tuple(answer["baseline"]),
-            user_samples_ms=tuple(answer["user"]),
-            facts=answer["facts"],
-        )
+        return timing_of(answer, None)
 
     def _answer(self, wanted: str, within_s: float, case: Case, *, or_kind: str = "") -> tuple[dict[str, Any], bytes]:
-        """The next answer of the kind that is wanted. Raises Failure for what the device code did, BenchError for us."""
-        while True:
-            answer, payload = self.bench.receive(within_s, self.job.cancelled)
-            if answer["kind"] in (wanted, or_kind):
-                return answer, payload
-            if answer["kind"] != "progress":
-                raise ending(answer, case.name, self.limits)
-            self.job.phases.progress.measured(answer["pairs"], answer["speedup"], answer["low"], answer["high"])
+        return awaited(self.bench, self.job, {wanted, or_kind}, within_s, case.name)
 
 
 def _bout(case: Case) -> tuple[Edge, ...]:
@@ -313,7 +297,7 @@ def arguments(entry: dict[str, Any], kernel: Kernel, case: Case) -> bytes:
     Raises Failure when they do not fit the cubin, which then is not the one that was launched.
     """
     try:
-        sizes = read_cubin(kernel.image).kernels[kernel.name].parameters
+        sizes = _parameters(kernel.image, kernel.name)
         given = entry["args"]
         if not len(given) <= len(sizes) <= len(given) + 2:
             raise ValueError(f"{len(given)} arguments for {len(sizes)} parameters")
@@ -327,6 +311,12 @@ def arguments(entry: dict[str, Any], kernel: Kernel, case: Case) -> bytes:
         message = f"Case {case.name}: a launch does not fit its kernel ({type(error).__name__}: {str(error)[:200]})."
         raise Failure(Verdict.CONTRACT_VIOLATION, "tape_damaged", message, case=case.name) from error
     return bytes(block)
+
+
+@lru_cache(maxsize=64)
+def _parameters(image: bytes, name: str) -> tuple[tuple[int, int], ...]:
+    """Each parameter's (offset, bytes); a kernel is launched more often than it is compiled."""
+    return tuple(read_cubin(image).kernels[name].parameters)
 
 
 def _packed(kind: str, value: Any, size: int) -> bytes:
