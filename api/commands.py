@@ -7,8 +7,6 @@ from types import FrameType
 
 import click
 
-from kernelgate.settings import settings
-
 _GRACE_S = 5
 
 
@@ -25,6 +23,7 @@ def serve(host: str | None, port: int | None) -> None:
     import uvicorn
 
     from api.app import create_app
+    from kernelgate.settings import settings
 
     class Server(uvicorn.Server):
         """Ends event streams when told to stop; they would hold the server up until their submissions finish."""

@@ -1,4 +1,7 @@
-"""Command-line commands of the grading side: `worker`, `check`, `stage …`, `doctor`."""
+"""Command-line commands of the grading side: `worker`, `check`, `bench`, `stage …`, `doctor`.
+
+What they use is imported when one of them runs: `kernelgate --help` is not to wait for numpy, Celery and a database's library.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,20 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from kernelgate import calibration
-from kernelgate.evidence import evidence
-from kernelgate.protocol import CaseReport
-from kernelgate.settings import settings
-from kernelgate.stages import Stage, StageError, load_stage, load_stages
-from kernelgate.verdicts import Phase
-from worker.backends import NoBackendError, gradable
-from worker.crew import Crew
-from worker.doctor import examine
-from worker.grade import grade, new_seed
-from worker.host import open_sandbox
-from worker.remeasure import Grading, NotMeasuredError, as_json, calibrate, told
-from worker.remeasure import gradings as repeated
-from worker.sandbox import SandboxError
-from worker.sandbox.ablation import Row, ablate, lines
-from worker.scaffold import scaffold
-from worker.serve import Worker
-from worker.verify import Check, record, unverified, verify
+if TYPE_CHECKING:
+    from kernelgate.protocol import CaseReport
+    from kernelgate.stages import Stage
+    from kernelgate.verdicts import Phase
+    from worker.remeasure import Grading
+    from worker.sandbox.ablation import Row
+    from worker.verify import Check
 
 JOBS = click.option(
     "--jobs",
@@ -55,12 +49,29 @@ class Watched:
         click.echo(f"  {pairs} pairs: {speedup:.3f}x ({low:.3f} to {high:.3f})", err=True)
 
 
+@contextmanager
+def _reasons() -> Iterator[None]:
+    """What keeps a machine from grading, or a stage from loading, as a message instead of a traceback."""
+    from kernelgate.stages import StageError
+    from worker.backends import NoBackendError
+    from worker.remeasure import NotMeasuredError
+    from worker.sandbox import SandboxError
+
+    try:
+        yield
+    except (StageError, NoBackendError, NotMeasuredError, SandboxError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
 @click.command()
 def worker() -> None:
     """Grade submissions from the queue until stopped.
 
     Starts one Celery worker with one pool process, sweeps for lost work, verifies new stages, and reports to the database.
     """
+    from kernelgate.settings import settings
+    from worker.serve import Worker
+
     logging.basicConfig(level=settings().log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     sys.exit(Worker().run())
 
@@ -77,18 +88,19 @@ def check(stage: str, file: Path, as_json: bool, seed: str, quick: bool, quiet: 
 
     Exits with the verdict's status: 0 only for accepted and correct; docs/cli.md lists the others.
     """
+    from kernelgate.evidence import evidence
+    from worker.grade import grade, new_seed
+    from worker.host import open_sandbox
+
     whole = find_stage(stage)
-    try:
-        with open_sandbox() as sandbox:
-            result = grade(
-                whole.short() if quick else whole,
-                file.read_bytes(),
-                sandbox=sandbox,
-                seed=seed or new_seed(),
-                progress=None if quiet else Watched(),
-            )
-    except (NoBackendError, SandboxError) as error:
-        raise click.ClickException(str(error)) from error
+    with _reasons(), open_sandbox() as sandbox:
+        result = grade(
+            whole.short() if quick else whole,
+            file.read_bytes(),
+            sandbox=sandbox,
+            seed=seed or new_seed(),
+            progress=None if quiet else Watched(),
+        )
     if len(result.cases) < len(whole.spec.cases):
         click.echo(
             f"quick: {len(result.cases)} of {len(whole.spec.cases)} cases; a submission is graded on all", err=True
@@ -99,6 +111,9 @@ def check(stage: str, file: Path, as_json: bool, seed: str, quick: bool, quiet: 
 
 def find_stage(name: str) -> Stage:
     """A stage by its name, or by the path of its folder. Raises click.UsageError naming what there is."""
+    from kernelgate.settings import settings
+    from kernelgate.stages import StageError, load_stage, load_stages
+
     folder = Path(name) if "/" in name else settings().graders_dir / name
     try:
         return load_stage(folder.resolve())
@@ -128,17 +143,17 @@ def verify_stages(folders: tuple[Path, ...], to_database: bool, brief: bool, as_
     Without FOLDERS: every stage of the graders folder that this machine can grade, or with --record those of them whose
     version is not yet proven.
     """
+    from worker.host import open_sandbox
+    from worker.verify import record, unverified, verify
+
     chosen = list(folders) or (unverified(failed_too=True) if to_database else _all_stages())
     reports = []
-    try:
-        with open_sandbox() as sandbox:
-            for folder in chosen:
-                click.echo(f"{folder.name}", err=True)
-                reports.append(verify(folder.resolve(), sandbox, brief=brief, watch=_tell, jobs=jobs))
-                if to_database:
-                    record(reports[-1])
-    except (StageError, NoBackendError, SandboxError) as error:
-        raise click.ClickException(str(error)) from error
+    with _reasons(), open_sandbox() as sandbox:
+        for folder in chosen:
+            click.echo(f"{folder.name}", err=True)
+            reports.append(verify(folder.resolve(), sandbox, brief=brief, watch=_tell, jobs=jobs))
+            if to_database:
+                record(reports[-1])
     if as_json:
         click.echo(json.dumps([report.as_json() for report in reports], indent=2))
     failed = sum(not check.ok for report in reports for check in report.checks)
@@ -148,6 +163,10 @@ def verify_stages(folders: tuple[Path, ...], to_database: bool, brief: bool, as_
 
 
 def _all_stages() -> list[Path]:
+    from kernelgate.settings import settings
+    from kernelgate.stages import load_stages
+    from worker.backends import gradable
+
     stages, broken = load_stages(settings().graders_dir)
     if broken:
         raise click.ClickException("\n".join(broken.values()))
@@ -173,15 +192,18 @@ def calibrate_stage(name: str, gradings: int, output: Path | None, jobs: int) ->
 
     Warns when the gate does not fit the card: the best of them should clear it by a third.
     """
+    from kernelgate import calibration
+    from worker.crew import Crew
+    from worker.host import open_sandbox
+    from worker.remeasure import calibrate
+
     chosen = find_stage(name)
-    try:
+    with _reasons():
         with open_sandbox() as sandbox, Crew(sandbox, jobs) as crew:
             found = calibrate(chosen, crew, gradings, watch=_tell_grading)
         target = output or chosen.folder / calibration.file_name(found.gpu)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(found.model_dump_json(indent=2) + "\n")
-    except (NoBackendError, SandboxError, NotMeasuredError, OSError) as error:
-        raise click.ClickException(str(error)) from error
     click.echo(calibration.table_lines(found), nl=False)
     for warning in found.warnings():
         click.echo(f"warning: {warning}", err=True)
@@ -206,22 +228,25 @@ def bench(stage: str, file: Path, gradings: int, output: Path | None, jobs: int)
     Each grading is a whole one, in a fresh process on new inputs. Prints the grading in the middle and how far they lie
     apart. Exits with the verdict's status; a file that is not right is not measured.
     """
+    from worker import remeasure
+    from worker.crew import Crew
+    from worker.host import open_sandbox
+
     chosen = find_stage(stage)
     found: list[Grading] = []
-    try:
+    with _reasons():
         with open_sandbox() as sandbox, Crew(sandbox, jobs) as crew:
-            for done in repeated(chosen, crew, [file.resolve()], gradings):
+            for done in remeasure.gradings(chosen, crew, [file.resolve()], gradings):
                 _tell_grading(done)
                 found.append(done)
-        if output is not None:
-            output.write_text(json.dumps(as_json(chosen, found), indent=1) + "\n")
-        click.echo(told(chosen, found), nl=False)
-    except NotMeasuredError as error:
-        failed = next(each.result for each in found if each.result.timing is None)
-        click.echo(str(error), err=True)
-        sys.exit(failed.verdict.about.exit_status or 1)
-    except (NoBackendError, SandboxError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+        try:
+            if output is not None:
+                output.write_text(json.dumps(remeasure.as_json(chosen, found), indent=1) + "\n")
+            click.echo(remeasure.told(chosen, found), nl=False)
+        except remeasure.NotMeasuredError as error:
+            failed = next(each.result for each in found if each.result.timing is None)
+            click.echo(str(error), err=True)
+            sys.exit(failed.verdict.about.exit_status or 1)
     sys.exit(max(each.result.verdict.about.exit_status for each in found))
 
 
@@ -232,10 +257,11 @@ def bench(stage: str, file: Path, gradings: int, output: Path | None, jobs: int)
 )
 def new_stage(name: str, into: Path | None) -> None:
     """Make a stage folder NAME that verifies, to be changed into a stage of your own."""
-    try:
+    from kernelgate.settings import settings
+    from worker.scaffold import scaffold
+
+    with _reasons():
         folder = scaffold(name, into or settings().graders_dir)
-    except StageError as error:
-        raise click.ClickException(str(error)) from error
     click.echo(f"made {folder}; prove it with `kernelgate stage verify {folder}`")
 
 
@@ -251,6 +277,8 @@ def doctor(as_json: bool, attacks: bool, jobs: int) -> None:
     """
     if attacks:
         sys.exit(_attack(jobs, as_json))
+    from worker.doctor import examine
+
     findings = examine()
     if as_json:
         click.echo(json.dumps([finding.as_json() for finding in findings], indent=2))
@@ -261,6 +289,9 @@ def doctor(as_json: bool, attacks: bool, jobs: int) -> None:
 
 
 def _attack(jobs: int, as_json: bool) -> int:
+    from kernelgate.settings import settings
+    from worker.sandbox.ablation import ablate, lines
+
     rows = []
 
     def watched() -> Iterator[Row]:

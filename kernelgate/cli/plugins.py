@@ -17,6 +17,8 @@ BUILT_IN = (
     ("accounts", "kernelgate.cli.accounts:commands"),
 )
 """Our own plug-ins, in the form of an entry point: (name, "module:attribute")."""
+_OFFLINE = {"user": "accounts", "token": "accounts", "invite": "accounts"}
+"""Commands that need no HTTP client, and which plug-in has them: it alone is loaded."""
 
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Submit", ("submit", "result", "cancel", "stages", "leaderboard", "login", "logout")),
@@ -41,6 +43,7 @@ class Commands(click.Group):
         return super().list_commands(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        self._unloaded.sort(key=lambda each: each[0] != _OFFLINE.get(cmd_name))
         while cmd_name not in self.commands and self._load_next():
             pass
         return super().get_command(ctx, cmd_name)

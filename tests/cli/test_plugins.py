@@ -76,12 +76,22 @@ def test_our_own_commands_load_through_the_same_hook_and_without_the_services() 
     for name, reference in BUILT_IN:
         assert load(name, reference), name
     code = (
-        "import sys\nfrom kernelgate.cli.plugins import BUILT_IN, load\n"
-        "[load(*each) for each in BUILT_IN]\n"
-        "print([name for name in ('sqlalchemy', 'pydantic', 'fastapi', 'celery', 'alembic') if name in sys.modules])"
+        "import sys\nfrom kernelgate.cli.plugins import BUILT_IN, installed, load\n"
+        "[load(*each) for each in (*BUILT_IN, *installed())]\n"
+        "heavy = ('sqlalchemy', 'pydantic', 'fastapi', 'celery', 'alembic', 'redis', 'numpy')\n"
+        "print([name for name in heavy if name in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert shown.stdout == "[]\n", "a command that talks to a server must not wait for a database's library"
+    assert shown.stdout == "[]\n", "help, and a command that talks to a server, must not wait for a database's library"
+
+
+def test_a_command_on_the_database_loads_no_http_client() -> None:
+    code = (
+        "import sys\nfrom kernelgate.cli import main\n"
+        "main(['token', '--help'], standalone_mode=False)\nprint('httpx' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert shown.stdout.endswith("\nFalse\n")
 
 
 def test_help_is_grouped_and_knows_every_command() -> None:
