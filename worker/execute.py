@@ -15,11 +15,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from kernelgate.settings import settings
 from kernelgate.stages import Case, Stage
 from kernelgate.stages import Limits as StageLimits
 from kernelgate.verdicts import Phase, Verdict
@@ -28,18 +25,13 @@ from worker.arrays import RawTensor
 from worker.failures import Cancelled, Failure
 from worker.graders import Arrays
 from worker.job import CaseRun, Job
+from worker.program import program
 from worker.sandbox import End, Finished, Limits, Session, SessionEnded
 
 ALIGNMENT = 64
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 MAX_PAYLOAD = 64 << 20
 """Bytes of one case's outputs at most: this process holds them, so a sandbox must not be able to ask for more."""
-RUNNER = Path("pytorch/runner.py")
-
-
-@cache
-def runner_text() -> str:
-    return (settings().kernels_dir / RUNNER).read_text()
 
 
 class Arena:
@@ -253,7 +245,9 @@ def executing(job: Job, first: Arrays) -> Iterator[Execution]:
     arena = Arena(arena_size(first))
     try:
         limits = sandbox_limits(job.stage.spec.limits)
-        with job.sandbox.session(runner_text(), limits=limits, fds=[arena.given], cancelled=job.cancelled) as session:
+        with job.sandbox.session(
+            program("pytorch/runner"), limits=limits, fds=[arena.given], cancelled=job.cancelled
+        ) as session:
             execution = Execution(job, session, arena)
             try:
                 yield execution

@@ -10,83 +10,17 @@ what it can forge is what it could as well have computed: the bytes of a tensor,
 reference that never was in here. So this file is kept simple, not clever.
 """
 
-import importlib.abc
-import importlib.util
-import json
-import linecache
+import importlib
 import mmap
-import struct
 import sys
-import traceback
 import types
 
 import torch
+from sandboxed_errors import Violation, failure, violation
+from sandboxed_frames import receive, send
+from sandboxed_imports import install
 
-PREFIX = struct.Struct("<4sI")
-TEXT_LIMIT = 6000
 MAX_PAYLOAD = 64 << 20  # what the trusted side reads of one case
-
-
-class Violation(Exception):  # noqa: N818 - drivers raise it as a statement about the submission
-    """A driver's word that the contract is broken: a reason for machines and a sentence for people."""
-
-    def __init__(self, reason, message):
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
-
-
-class Sources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports the stage's and the submitter's modules from texts, so that nothing beside them can stand in for them."""
-
-    def __init__(self, texts):
-        self.texts = texts
-
-    def find_spec(self, name, path=None, target=None):  # noqa: ARG002 - the protocol of importers
-        return importlib.util.spec_from_loader(name, self) if name in self.texts else None
-
-    def exec_module(self, module):
-        text = self.texts[module.__name__]
-        filename = f"{module.__name__}.py"
-        module.__file__ = filename
-        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-        exec(compile(text, filename, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - this is what the jail is for
-
-
-def receive(channel):
-    _magic, length = PREFIX.unpack(_read(channel, PREFIX.size))
-    header = json.loads(_read(channel, length))
-    return header, _read(channel, header["bytes"])
-
-
-def _read(channel, count):
-    parts = []
-    while count:
-        part = channel.recv(min(count, 1 << 20))
-        if not part:
-            raise SystemExit(0)
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
-
-
-def send(channel, header, payload=b""):
-    body = json.dumps({**header, "bytes": len(payload)}).encode()
-    channel.sendall(PREFIX.pack(b"KGF1", len(body)) + body + payload)
-
-
-def explain(error, modules):
-    """A traceback without our own frames: the submitter's lines only."""
-    if isinstance(error, SyntaxError):
-        frames = []
-    else:
-        frames = [
-            frame
-            for frame in traceback.extract_tb(error.__traceback__)
-            if frame.filename.removesuffix(".py") in modules or "site-packages" in frame.filename
-        ]
-    lines = traceback.format_list(frames) + traceback.format_exception_only(error)
-    return "".join(lines)[-TEXT_LIMIT:]
 
 
 def tensors_from(memory, listed):
@@ -137,31 +71,25 @@ def load(channel, order):
     contract = types.ModuleType("contract")
     contract.Violation = Violation
     sys.modules["contract"] = contract
-    sys.meta_path.insert(0, Sources(texts))
-    sys.dont_write_bytecode = True
+    install(texts)
     try:
         submission = importlib.import_module(order["module"])
         driver = importlib.import_module("driver")
     except BaseException as error:  # whatever it raises, SystemExit and KeyboardInterrupt too, is the submission's
-        send(channel, failure("load", error, texts))
+        send(channel, failed("load", error, texts))
         return None
     send(channel, {"kind": "loaded"})
     return submission, driver, texts
 
 
-def failure(phase, error, texts):
+def failed(phase, error, texts):
+    """A failure with the submitter's lines only, and those of the libraries that it called."""
+
+    def shown(frame):
+        return frame.filename.removesuffix(".py") in texts or "site-packages" in frame.filename
+
     line = error.lineno if isinstance(error, SyntaxError) else None
-    return {
-        "kind": "failed",
-        "phase": phase,
-        "type": type(error).__name__,
-        "syntax": isinstance(error, SyntaxError),
-        "import": isinstance(error, ImportError),
-        "memory": isinstance(error, MemoryError),
-        "line": line,
-        "message": str(error)[:2000],
-        "text": explain(error, texts),
-    }
+    return {**failure(error, shown), "phase": phase, "line": line}
 
 
 def run_case(channel, memory, order, submission, driver, texts):
@@ -171,10 +99,10 @@ def run_case(channel, memory, order, submission, driver, texts):
     try:
         outputs = driver.run(submission, case, tensors_from(memory, order["inputs"]))
         listed, payload = raw(outputs)
-    except Violation as violation:
-        send(channel, {"kind": "violation", "reason": violation.reason, "message": violation.message})
+    except Violation as error:
+        send(channel, violation(error))
     except BaseException as error:  # see load
-        send(channel, failure("case", error, texts))
+        send(channel, failed("case", error, texts))
     else:
         send(channel, {"kind": "result", "tensors": listed}, payload)
 

@@ -1,52 +1,20 @@
 """Runs recorded Triton kernels on the CPU, inside the sandbox: no submitted Python is here, only its kernels' IR.
 
-This text is executed in a fork of a warm interpreter with `channel` to the trusted side and `MODULES`, the texts of ir.py,
-writer.py and machine.py. A `kernels` frame brings every kernel's IR once; a `case` frame a tape, its arguments and the contents
+This text is executed in a fork of a warm interpreter with `channel` to the trusted side; ir.py, writer.py and machine.py come
+with it as texts. A `kernels` frame brings every kernel's IR once; a `case` frame a tape, its arguments and the contents
 of memory. The answer is what memory holds afterwards, or the fault that a GPU would have met. Outputs start as NaN.
 """
 
 import json
-import struct
-import sys
 import time
-import types
 
 import numpy as np
+import sandboxed_ir as ir
+import sandboxed_machine as machine
+import sandboxed_writer as writer
+from sandboxed_frames import receive, send
 
-PREFIX = struct.Struct("<4sI")
 SIDE_BY_SIDE = 64
-
-
-def receive():
-    _magic, length = PREFIX.unpack(_read(PREFIX.size))
-    header = json.loads(_read(length))
-    return header, _read(header["bytes"])
-
-
-def _read(count):
-    parts = []
-    while count:
-        part = channel.recv(min(count, 1 << 20))  # noqa: F821 - given by the sandbox
-        if not part:
-            raise SystemExit(0)
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
-
-
-def send(header, payload=b""):
-    body = json.dumps({**header, "bytes": len(payload)}).encode()
-    channel.sendall(PREFIX.pack(b"KGF1", len(body)) + body + payload)  # noqa: F821
-
-
-def imported(name):
-    module = types.ModuleType(name)
-    sys.modules[name] = module
-    exec(compile(MODULES[name], f"{name}.py", "exec", dont_inherit=True), module.__dict__)  # noqa: F821, S102 - our own text
-    return module
-
-
-ir, writer, machine = imported("ir"), imported("writer"), imported("machine")
 
 
 class Kernels:
@@ -128,11 +96,29 @@ def run_case(kernels, order, payload):
     ms = (time.perf_counter() - start) * 1e3
     changed = [b.name for b in buffers if b.name in given and not np.array_equal(b.data, given[b.name])]
     results = b"".join(region(buffers, each["address"], each["size"]).tobytes() for each in order["results"])
-    send({"kind": "result", "ms": ms, "changed": changed}, results)
+    return {"kind": "result", "ms": ms, "changed": changed}, results
 
 
-def main():
-    order, payload = receive()
+def fault(reason, message, line=0):
+    return {"kind": "fault", "reason": reason, "message": message[:1000], "line": line}
+
+
+def answer(kernels, order, payload):
+    """Runs one case; what cannot be run is answered too."""
+    try:
+        return run_case(kernels, order, payload)
+    except machine.FaultError as error:
+        return fault(error.reason, str(error), error.line), b""
+    except ir.NotInterpretedError as error:
+        return fault("cannot_interpret", str(error)), b""
+    except MemoryError:
+        return fault("memory", "the kernels' tensors do not fit"), b""
+    except Exception as error:
+        return fault("cannot_interpret", f"{type(error).__name__}: {str(error)[:500]}"), b""
+
+
+def main(channel):
+    order, payload = receive(channel)
     kernels = Kernels(order["file"])
     while True:
         if order["kind"] == "kernels":
@@ -141,18 +127,8 @@ def main():
                 kernels.texts[item["key"]] = payload[at : at + item["size"]].decode(errors="replace")
                 at += item["size"]
         else:
-            try:
-                run_case(kernels, order, payload)
-            except machine.FaultError as fault:
-                send({"kind": "fault", "reason": fault.reason, "message": str(fault)[:1000], "line": fault.line})
-            except ir.NotInterpretedError as error:
-                send({"kind": "fault", "reason": "cannot_interpret", "message": str(error)[:1000], "line": 0})
-            except MemoryError:
-                send({"kind": "fault", "reason": "memory", "message": "the kernels' tensors do not fit", "line": 0})
-            except Exception as error:
-                what = f"{type(error).__name__}: {str(error)[:500]}"
-                send({"kind": "fault", "reason": "cannot_interpret", "message": what, "line": 0})
-        order, payload = receive()
+            send(channel, *answer(kernels, order, payload))
+        order, payload = receive(channel)
 
 
-main()
+main(channel)  # noqa: F821 - given by the sandbox

@@ -1,7 +1,7 @@
 """Records the host code of a Triton submission, inside the sandbox, without a GPU and without data.
 
 Theory of operation. A warm interpreter that has imported torch and Triton is forked and jailed; this text runs in it with
-`channel`, a connected stream socket to the trusted side, and `MODULES`, the texts of device.py and driver.py. The trusted side
+`channel`, a connected stream socket to the trusted side; device.py and driver.py come with it as texts. The trusted side
 sends one `load` frame and one `record` frame. Every case is recorded in a fork of the loaded process, as many at a time as
 there are processors: kernels of different cases compile side by side, and what one case left in a module never reaches the
 next. A case's fork writes its frame into a pipe; this process passes on whole frames and says of the others that they are gone.
@@ -11,49 +11,21 @@ frame is only another submission.
 """
 
 import importlib
-import importlib.abc
-import importlib.util
 import json
-import linecache
 import os
 import select
-import struct
 import sys
 import traceback
 import types
 from pathlib import Path
 
-PREFIX = struct.Struct("<4sI")
-TEXT_LIMIT = 6000
+from sandboxed_errors import Violation, failure, violation
+from sandboxed_frames import framed, receive, send, whole
+from sandboxed_imports import install
+
 SIDE_BY_SIDE = 16
 COMPILING = {"_do_compile", "cache_key"}  # of Triton: where what is wrong with a kernel is found
 UNMAPPED = 0x5000_0000_0000  # where a stage's driver puts tensors that nothing may read
-
-
-class Violation(Exception):  # noqa: N818 - drivers raise it as a statement about the submission
-    """A word that the contract is broken: a reason for machines and a sentence for people."""
-
-    def __init__(self, reason, message):
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
-
-
-class Sources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports modules from texts; Triton reads the source of a kernel back through `linecache`."""
-
-    def __init__(self, texts):
-        self.texts = texts
-
-    def find_spec(self, name, path=None, target=None):  # noqa: ARG002 - the protocol of importers
-        return importlib.util.spec_from_loader(name, self) if name in self.texts else None
-
-    def exec_module(self, module):
-        text = self.texts[module.__name__]
-        filename = f"{module.__name__}.py"
-        module.__file__ = filename
-        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-        exec(compile(text, filename, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - this is what the jail is for
 
 
 class Tape:
@@ -74,41 +46,6 @@ class Tape:
         return sum(entry["op"] == "launch" for entry in self.entries)
 
 
-def receive():
-    _magic, length = PREFIX.unpack(_read(PREFIX.size))
-    header = json.loads(_read(length))
-    return header, _read(header["bytes"])
-
-
-def _read(count):
-    parts = []
-    while count:
-        part = channel.recv(min(count, 1 << 20))  # noqa: F821 - given by the sandbox
-        if not part:
-            raise SystemExit(0)
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
-
-
-def frame(header, payload=b""):
-    body = json.dumps({**header, "bytes": len(payload)}).encode()
-    return PREFIX.pack(b"KGF1", len(body)) + body + payload
-
-
-def explain(error, texts):
-    """A traceback of the submitter's own lines, and what Triton's compiler says of a kernel."""
-    frames = [] if isinstance(error, SyntaxError) else traceback.extract_tb(error.__traceback__)
-    frames = [each for each in frames if each.filename.removesuffix(".py") in texts]
-    said = [str(cause)[:2000] for cause in _causes(error)]
-    lines = (
-        traceback.format_list(frames)
-        + traceback.format_exception_only(error)
-        + [f"caused by {text}\n" for text in said]
-    )
-    return "".join(lines)[-TEXT_LIMIT:]
-
-
 def _causes(error):
     cause, found = error.__cause__, []
     while cause is not None and len(found) < 4:
@@ -117,18 +54,16 @@ def _causes(error):
     return found
 
 
-def failure(error, texts):
+def failed(error, texts):
+    """A failure with the submitter's own lines, and what Triton's compiler says of a kernel."""
     causes = _causes(error)
+    said = "".join(f"caused by {cause[:2000]}\n" for cause in causes)
+    found = failure(error, lambda frame: frame.filename.removesuffix(".py") in texts, said)
     return {
-        "kind": "failed",
-        "type": type(error).__name__,
+        **found,
         "module": type(error).__module__,
-        "syntax": isinstance(error, SyntaxError),
-        "import": isinstance(error, ImportError),
-        "memory": isinstance(error, MemoryError),
         "compiling": any(each.name in COMPILING for each in traceback.extract_tb(error.__traceback__)),
         "message": (str(error) + "".join(f" ({cause})" for cause in causes[-1:]))[:2000],
-        "text": explain(error, texts),
     }
 
 
@@ -138,12 +73,10 @@ def load(order):
     contract.Violation, contract.Tape = Violation, Tape
     sys.modules["contract"] = contract
     texts = {**order["provided"], order["module"]: order["source"], "driver": order["driver"]}
-    ours = {f"kernelgate_{name}": text for name, text in MODULES.items()}  # noqa: F821 - put before this text
-    sys.meta_path.insert(0, Sources({**texts, **ours}))
-    sys.dont_write_bytecode = True
+    install(texts)
     os.environ["TRITON_CACHE_DIR"] = str(Path.cwd() / "compiled")
-    recording = importlib.import_module("kernelgate_driver")
-    device = importlib.import_module("kernelgate_device")
+    recording = importlib.import_module("sandboxed_driver")
+    device = importlib.import_module("sandboxed_device")
     installed = recording.install(order["capability"], order["properties"], values_only=order["values_only"])
     contract.launches = lambda: recording.RecordingDriver.tape.launches
     contract.tensor = lambda shape, dtype: device.Recording.active.given(shape, dtype, UNMAPPED)
@@ -160,12 +93,10 @@ def record_case(loaded, case):
     takes = []
     try:
         takes = [record_take(loaded, case, take) for take in case["takes"]]
-    except Violation as violation:
-        return frame(
-            {"kind": "violation", "case": case["name"], "reason": violation.reason, "message": violation.message}
-        )
+    except Violation as error:
+        return framed({**violation(error), "case": case["name"]})
     except BaseException as error:  # whatever it raises, SystemExit and KeyboardInterrupt too, is the submission's
-        return frame({**failure(error, loaded.texts), "case": case["name"]})
+        return framed({**failed(error, loaded.texts), "case": case["name"]})
     tape = json.dumps(takes).encode()
     used = {entry["kernel"] for take in takes for entry in take["entries"] if entry["op"] == "launch"}
     images = {key: image for key, image in loaded.installed.utils.images.items() if key in used}
@@ -175,7 +106,7 @@ def record_case(loaded, case):
         for key, (name, image, shared) in images.items()
     ]
     payload = tape + b"".join(image for _, image, _ in images.values())
-    return frame({"kind": "recorded", "case": case["name"], "tape": len(tape), "kernels": kernels}, payload)
+    return framed({"kind": "recorded", "case": case["name"], "tape": len(tape), "kernels": kernels}, payload)
 
 
 def record_take(loaded, case, take):
@@ -206,13 +137,13 @@ def described(loaded, name, tensor):
     }
 
 
-def fork_case(loaded, case):
+def fork_case(channel, loaded, case):
     """Starts one case in a fork; its pipe and process id."""
     reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
         os.close(reading)
-        channel.close()  # noqa: F821
+        channel.close()
         with os.fdopen(writing, "wb") as pipe:
             pipe.write(record_case(loaded, case))
         sys.stdout.flush()
@@ -222,13 +153,13 @@ def fork_case(loaded, case):
     return reading, process
 
 
-def record(loaded, cases):
+def record(channel, loaded, cases):
     """Records all cases, a few at a time, and sends each frame once it is whole."""
     waiting, running = list(cases), {}
     while waiting or running:
         while waiting and len(running) < min(os.cpu_count() or 1, SIDE_BY_SIDE):
             case = waiting.pop(0)
-            reading, process = fork_case(loaded, case)
+            reading, process = fork_case(channel, loaded, case)
             running[reading] = (case["name"], process, bytearray())
         for reading in select.select(list(running), [], [])[0]:
             name, process, held = running[reading]
@@ -239,34 +170,24 @@ def record(loaded, cases):
             os.close(reading)
             del running[reading]
             status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-            channel.sendall(held if whole(held) else frame({"kind": "gone", "case": name, "status": status}))  # noqa: F821
+            channel.sendall(held if whole(held) else framed({"kind": "gone", "case": name, "status": status}))
 
 
-def whole(held):
-    if len(held) < PREFIX.size:
-        return False
-    end = PREFIX.size + PREFIX.unpack_from(held)[1]
-    try:
-        return len(held) == end + json.loads(bytes(held[PREFIX.size : end]))["bytes"]
-    except (ValueError, KeyError, TypeError):
-        return False
-
-
-def main():
-    order, _ = receive()
+def main(channel):
+    order, _ = receive(channel)
     try:
         loaded = load(order)
-    except Violation as violation:
-        channel.sendall(frame({"kind": "violation", "reason": violation.reason, "message": violation.message}))  # noqa: F821
+    except Violation as error:
+        send(channel, violation(error))
         return
     except BaseException as error:  # see record_case
         texts = {**order["provided"], order["module"]: order["source"]}
-        channel.sendall(frame(failure(error, texts)))  # noqa: F821
+        send(channel, failed(error, texts))
         return
-    channel.sendall(frame({"kind": "loaded"}))  # noqa: F821
-    order, payload = receive()
-    record(loaded, json.loads(payload))
-    channel.sendall(frame({"kind": "end"}))  # noqa: F821
+    send(channel, {"kind": "loaded"})
+    order, payload = receive(channel)
+    record(channel, loaded, json.loads(payload))
+    send(channel, {"kind": "end"})
 
 
-main()
+main(channel)  # noqa: F821 - given by the sandbox

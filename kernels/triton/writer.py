@@ -8,7 +8,7 @@ holds the operations themselves.
 
 import re
 
-from ir import NOTHING, VALUE, NotInterpretedError, Reader, Type, split, type_of
+from sandboxed_ir import NOTHING, VALUE, NotInterpretedError, Reader, Type, split, type_of
 
 ARITH = {
     "addf": "+", "subf": "-", "mulf": "*", "addi": "+", "subi": "-", "muli": "*", "andi": "&", "ori": "|", "xori": "^",

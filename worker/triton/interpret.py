@@ -10,10 +10,8 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
-from kernelgate.settings import settings
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase, Verdict
 from worker import frames
@@ -24,6 +22,7 @@ from worker.frames import printable
 from worker.graders import Arrays
 from worker.job import CaseRun, Job
 from worker.placement import Edge
+from worker.program import program
 from worker.sandbox import Session, SessionEnded
 from worker.triton.cases import Placed, arrays_of, checked, judged, order_for, runs_of
 from worker.triton.facts import tables
@@ -55,14 +54,6 @@ FAULTS = {
 }
 
 
-@cache
-def program() -> str:
-    """The session's text: the interpreter, with the texts of what it imports in front."""
-    folder = settings().kernels_dir / "triton"
-    modules = {name: (folder / f"{name}.py").read_text() for name in ("ir", "writer", "machine")}
-    return f"MODULES = {modules!r}\n" + (folder / "interpreter.py").read_text()
-
-
 def run_cases(job: Job) -> Iterator[CaseRun]:
     """Yields each case that is run without a GPU as it has run, in the stage's order."""
     cases = [case for case in job.stage.spec.cases if case.params.get(SKIPPED) is not True]
@@ -75,7 +66,11 @@ def run_cases(job: Job) -> Iterator[CaseRun]:
     limits = replace(sandbox_limits(job.stage.spec.limits), processes=8)
     with (
         job.phases.during(Phase.CASES),
-        job.sandbox.session(program(), limits=limits, cancelled=job.cancelled) as session,
+        job.sandbox.session(
+            program("triton/interpreter", "triton/ir", "triton/writer", "triton/machine"),
+            limits=limits,
+            cancelled=job.cancelled,
+        ) as session,
     ):
         interpreter = Interpreter(job, session)
         calls = {}

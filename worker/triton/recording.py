@@ -6,10 +6,8 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from kernelgate.settings import settings
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase, Verdict
 from worker import frames
@@ -17,6 +15,7 @@ from worker.execute import end_failure, failure_of, forged, sandbox_limits
 from worker.failures import Failure
 from worker.job import Job
 from worker.placement import Buffer, Edge, slots
+from worker.program import program
 from worker.sandbox import Session, SessionEnded
 from worker.triton.tape import MalformedRecordingError, Recording, read_recording
 
@@ -66,14 +65,6 @@ class Order:
     calls: tuple[Call, ...]
 
 
-@cache
-def program() -> str:
-    """The session's text: the recorder, with the texts of what it imports in front."""
-    folder = settings().kernels_dir / "triton"
-    modules = {name: (folder / f"{name}.py").read_text() for name in ("device", "driver")}
-    return f"MODULES = {modules!r}\n" + (folder / "recorder.py").read_text()
-
-
 class Recorder:
     """The sandboxed process that records one submission."""
 
@@ -89,7 +80,11 @@ class Recorder:
         job = self.job
         with (
             job.phases.during(Phase.COMPILE),
-            job.sandbox.session(program(), limits=self._limits(), cancelled=job.cancelled) as session,
+            job.sandbox.session(
+                program("triton/recorder", "triton/device", "triton/driver"),
+                limits=self._limits(),
+                cancelled=job.cancelled,
+            ) as session,
         ):
             try:
                 self._load(session)

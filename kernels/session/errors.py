@@ -1,0 +1,37 @@
+"""What is said of a submission that breaks the contract, or that raises."""
+
+import traceback
+
+TEXT_LIMIT = 6000
+
+
+class Violation(Exception):  # noqa: N818 - drivers raise it as a statement about the submission
+    """A word that the contract is broken: a reason for machines and a sentence for people."""
+
+    def __init__(self, reason, message):
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+def violation(error):
+    """The header of its frame."""
+    return {"kind": "violation", "reason": error.reason, "message": error.message}
+
+
+def failure(error, shown, more=""):
+    """The header of a frame about an exception.
+
+    shown(frame): whether a line of the traceback is the submitter's business. more: what is added to the traceback.
+    """
+    frames = [] if isinstance(error, SyntaxError) else traceback.extract_tb(error.__traceback__)
+    lines = traceback.format_list([frame for frame in frames if shown(frame)])
+    return {
+        "kind": "failed",
+        "type": type(error).__name__,
+        "syntax": isinstance(error, SyntaxError),
+        "import": isinstance(error, ImportError),
+        "memory": isinstance(error, MemoryError),
+        "message": str(error)[:2000],
+        "text": ("".join(lines + traceback.format_exception_only(error)) + more)[-TEXT_LIMIT:],
+    }
