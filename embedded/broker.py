@@ -10,17 +10,14 @@ import importlib.util
 import platform
 import shutil
 import signal
-import time
 from pathlib import Path
 from urllib.parse import quote
 
 import redis
 
-from embedded.datadir import DataDir
 from embedded.errors import EmbeddedError
 from embedded.process import Child, dying_with_parent
-
-READY_S = 20.0
+from embedded.server import Server
 
 
 def broker_program() -> str:
@@ -41,15 +38,11 @@ def broker_program() -> str:
     )
 
 
-class Broker:
-    """One server over `data`. `durable=False` keeps nothing on disk, for tests."""
+class Broker(Server):
+    """`durable=False` keeps nothing on disk, for tests."""
 
     name = "broker"
-
-    def __init__(self, data: DataDir, *, durable: bool = True) -> None:
-        self.data = data
-        self.durable = durable
-        self._child: Child | None = None
+    ready_s = 20.0
 
     @property
     def socket(self) -> Path:
@@ -60,31 +53,10 @@ class Broker:
         """As Celery spells it."""
         return f"redis+socket://{quote(str(self.socket))}"
 
-    @property
-    def running(self) -> bool:
-        return self._child is not None and self._child.running
-
-    @property
-    def exit_status(self) -> int | None:
-        return self._child.exit_status if self._child else None
-
-    def tail(self, lines: int = 15) -> str:
-        return self._child.tail(lines) if self._child else ""
-
-    @property
-    def pid(self) -> int | None:
-        return self._child.pid if self._child else None
-
-    def start(self) -> None:
-        """Starts it and waits until it answers. Does nothing when it runs. Raises EmbeddedError with the log's end."""
-        if self.running:
-            return
-        self.data.acquire()
+    def prepared(self) -> Child:
         self.socket.parent.mkdir(mode=0o700, exist_ok=True)
         self.socket.unlink(missing_ok=True)
-        self._child = Child("broker", self._argv(), log=self.data.log("broker"))
-        self._child.start()
-        self._wait()
+        return Child(self.name, self._argv(), log=self.data.log(self.name))
 
     def _argv(self) -> list[str]:
         settings = {
@@ -101,21 +73,7 @@ class Broker:
         stated = [part for key, value in settings.items() for part in (f"--{key}", value)]
         return [*dying_with_parent(signal.SIGTERM), broker_program(), *stated]
 
-    def _wait(self) -> None:
-        assert self._child is not None  # noqa: S101 - for the type checker: `start` has just set it
-        deadline = time.monotonic() + READY_S
-        while time.monotonic() < deadline:
-            if not self._child.running:
-                break
-            if self.answers():
-                return
-            time.sleep(0.01)
-        tail = self._child.tail()
-        self.stop()
-        raise EmbeddedError(f"the broker did not start; the end of {self.data.log('broker')}:\n{tail}")
-
     def answers(self) -> bool:
-        """Whether a PING comes back; false while it starts or loads its file."""
         client = redis.Redis(unix_socket_path=str(self.socket), socket_timeout=2.0)
         try:
             return bool(client.ping())
@@ -123,8 +81,3 @@ class Broker:
             return False
         finally:
             client.close()
-
-    def stop(self) -> None:
-        if self._child is not None:
-            self._child.stop()
-            self._child = None

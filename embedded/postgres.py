@@ -22,14 +22,13 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from embedded.datadir import DataDir
 from embedded.errors import EmbeddedError
 from embedded.identity import Identity, choose_identity
 from embedded.process import Child, dying_with_parent
+from embedded.server import Server
 
 ROLE = "kernelgate"
 DATABASE = "kernelgate"
-READY_S = 60.0
 ORPHAN_S = 15.0
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 COMMON = (
@@ -77,16 +76,15 @@ def choose_installation(data: Path) -> Path:
     )
 
 
-class Postgres:
-    """One server over `data`. `durable=False` gives up safety against power loss for speed, for tests."""
+class Postgres(Server):
+    """The server, and in it the database. On its first start it makes the cluster."""
 
     name = "postgres"
+    ready_s = 60.0
 
-    def __init__(self, data: DataDir, *, durable: bool = True) -> None:
-        self.data = data
-        self.durable = durable
-        self._child: Child | None = None
-        self._folder = data.root / "postgres"
+    @property
+    def _folder(self) -> Path:
+        return self.data.root / "postgres"
 
     def url(self, database: str = DATABASE) -> str:
         """As SQLAlchemy spells it."""
@@ -96,29 +94,13 @@ class Postgres:
     def socket_folder(self) -> Path:
         return self.data.sockets() / "postgres"
 
-    @property
-    def running(self) -> bool:
-        return self._child is not None and self._child.running
-
-    @property
-    def exit_status(self) -> int | None:
-        return self._child.exit_status if self._child else None
-
-    def tail(self, lines: int = 15) -> str:
-        return self._child.tail(lines) if self._child else ""
-
-    @property
-    def pid(self) -> int | None:
-        return self._child.pid if self._child else None
-
     def start(self) -> None:
-        """Starts it, on the first time over a new cluster, and waits until it answers. Does nothing when it runs.
+        running = self.running
+        super().start()
+        if not running:
+            self._create_database()
 
-        Raises EmbeddedError with the log's end.
-        """
-        if self.running:
-            return
-        self.data.acquire()
+    def prepared(self) -> Child:
         programs = choose_installation(self._folder)
         if not self._folder.exists():
             self._initdb(programs)
@@ -126,10 +108,7 @@ class Postgres:
         self.socket_folder.mkdir(mode=0o700, exist_ok=True)
         identity.own(self.socket_folder)
         self._clear_stale_locks()
-        self._child = self._server(programs, identity)
-        self._child.start()
-        self._wait()
-        self._create_database()
+        return self._server(programs, identity)
 
     def _initdb(self, programs: Path) -> None:
         """A new cluster, made beside its place and moved there when complete: a kill in the middle leaves no half."""
@@ -198,19 +177,7 @@ class Postgres:
             return None
         return pid if name == "postgres" and where == self._folder else None
 
-    def _wait(self) -> None:
-        assert self._child is not None  # noqa: S101 - for the type checker: `start` has just set it
-        deadline = time.monotonic() + READY_S
-        while time.monotonic() < deadline and self._child.running:
-            if self.answers():
-                return
-            time.sleep(0.02)
-        tail = self._child.tail()
-        self.stop()
-        raise EmbeddedError(f"Postgres did not start; the end of {self.data.log('postgres')}:\n{tail}")
-
     def answers(self) -> bool:
-        """Whether it takes connections; false while it starts or recovers."""
         try:
             with self._connect("postgres"):
                 return True
@@ -227,9 +194,3 @@ class Postgres:
             known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone()
             if known is None:
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
-
-    def stop(self) -> None:
-        """A fast shutdown: open transactions are rolled back, nothing committed is lost."""
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
