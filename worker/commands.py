@@ -235,6 +235,10 @@ def bench(stage: str, file: Path, gradings: int, output: Path | None, jobs: int)
     chosen = find_stage(stage)
     found: list[Grading] = []
     with _reasons():
+        if output is not None:
+            output.parent.mkdir(
+                parents=True, exist_ok=True
+            )  # first: what is measured must not be lost for want of a folder
         with open_sandbox() as sandbox, Crew(sandbox, jobs) as crew:
             for done in remeasure.gradings(chosen, crew, [file.resolve()], gradings):
                 _tell_grading(done)

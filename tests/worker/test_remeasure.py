@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from kernelgate.protocol import KernelResources, Result, Timing
 from kernelgate.stages import Backend, load_stage
 from kernelgate.verdicts import Verdict
+from worker.commands import bench
 from worker.remeasure import Grading, NotMeasuredError, as_json, told
 
 
@@ -63,3 +65,12 @@ def test_every_sample_is_kept(graders: Path) -> None:
     assert [each["verdict"] for each in kept["gradings"]] == ["accepted", "compile_error"]
     assert kept["gradings"][0]["timing"]["user_samples_ms"] == [0.5]
     assert kept["gradings"][0]["total_s"] == 3.0
+
+
+def test_a_folder_that_cannot_be_made_is_found_out_before_anything_is_measured(graders: Path) -> None:
+    stage = graders / "online_softmax"
+    words = [str(stage), str(stage / "solution" / "online_softmax.py"), "--output", "/proc/none/here.json"]
+    done = CliRunner().invoke(bench, words)
+    assert done.exit_code == 1
+    assert "/proc/none" in done.output
+    assert "online_softmax:" not in done.output, "no grading was made"
