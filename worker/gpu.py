@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from kernelgate.protocol import Timing
-from kernelgate.stages import Case, Limits
-from kernelgate.verdicts import Phase, Verdict
+from kernelgate.stages import Case
+from kernelgate.verdicts import Phase
 from worker import health, turns
 from worker.arrays import RawTensor
 from worker.baseline import compiled_baseline
 from worker.compile import Compiled, architecture, compile_cuda, with_occupancy
+from worker.conduct import check_memory, check_repeat, ending
 from worker.diagnosis import explained
 from worker.failures import Failure
 from worker.graders import Arrays
@@ -184,11 +185,10 @@ class _Grading:
 
     def _case(self, case: Case, takes: list[Take], tapes: dict[str, Tape]) -> tuple[Arrays, float]:
         """What a case wrote, and its milliseconds, from two runs that agree."""
-        inputs = self._inputs(case)
-        self.orders = []
-        runs = [self._replay(take, tapes[take.label], inputs) for take in takes]
-        (first, ms), (second, _) = runs
-        self._check_repeats(case, first, second)
+        self.orders = [self._order(take, tapes[take.label]) for take in takes]
+        (first, ms), (second, _) = (self._replay(case, order, data) for order, data in self.orders)
+        for name, values in first.items():
+            check_repeat(case.name, name, values, second[name])
         return first, ms
 
     def _finished(self, case: Case, outputs: Arrays, ms: float) -> CaseRun:
@@ -197,7 +197,9 @@ class _Grading:
         raw = {name: RawTensor("float32", values.shape, values.tobytes()) for name, values in judged.items()}
         return CaseRun(case, inputs, raw, ms)
 
-    def _replay(self, take: Take, tape: Tape, inputs: Arrays) -> tuple[Arrays, float]:
+    def _order(self, take: Take, tape: Tape) -> tuple[dict[str, Any], bytes]:
+        """What the bench is asked for one run of a case, and the data that go with it."""
+        inputs = self._inputs(take.case)
         given = b"".join(inputs[b.name].tobytes() for b in take.buffers.values() if not b.written)
         order = {
             "kind": "case",
@@ -205,40 +207,20 @@ class _Grading:
             "tape": len(tape.raw),
             "within_s": self.limits.case_s,
         }
-        self.orders.append((order, tape.raw + given))
-        self.bench.send(*self.orders[-1])
-        answer, payload = self._answer("result", self.limits.case_s + GRACE_S, take.case)
-        self._check_memory(take.case, answer)
+        return order, tape.raw + given
+
+    def _replay(self, case: Case, order: dict[str, Any], data: bytes) -> tuple[Arrays, float]:
+        self.bench.send(order, data)
+        answer, payload = self._answer("result", self.limits.case_s + GRACE_S, case)
+        check_memory(case.name, answer)
         self.occupancy.update(answer["occupancy"])
         outputs: Arrays = {}
         at = 0
-        for name, shape in self.job.grader.output_shapes(take.case).items():
+        for name, shape in self.job.grader.output_shapes(case).items():
             size = 4 * int(np.prod(shape))
             outputs[name] = np.frombuffer(payload[at : at + size], np.float32).reshape(shape)
             at += size
         return outputs, float(answer["ms"])
-
-    def _check_memory(self, case: Case, answer: dict[str, Any]) -> None:
-        if answer["changed"]:
-            message = f"Case {case.name}: the input {answer['changed'][0]!r} was changed; it is read-only."
-            raise Failure(Verdict.CONTRACT_VIOLATION, "inputs_changed", message, case=case.name)
-        if answer["strayed"]:
-            message = f"Case {case.name}: something was written beside the buffer {answer['strayed'][0]!r}."
-            raise Failure(Verdict.RUNTIME_ERROR, "out_of_bounds", message, case=case.name)
-
-    def _check_repeats(self, case: Case, first: Arrays, second: Arrays) -> None:
-        for name, values in first.items():
-            differ = values.view(np.uint32) != second[name].view(np.uint32)
-            both_nan = np.isnan(values) & np.isnan(second[name])
-            differ &= ~both_nan
-            if differ.any():
-                at = tuple(int(i) for i in np.argwhere(differ)[0])
-                message = (
-                    f"Case {case.name}: two runs on one input differ in {int(differ.sum())} of {differ.size} values of "
-                    f"{name}, first at {list(at)}: {values[at]:.9g} and {second[name][at]:.9g}. Look for a race, an "
-                    "uninitialised read, or an answer kept from an earlier call."
-                )
-                raise Failure(Verdict.WRONG_ANSWER, "not_repeatable", message, case=case.name)
 
     def _measure(self, case: Case, take: Take, tape: Tape, target: str) -> None:
         inputs = self._inputs(case)
@@ -301,55 +283,12 @@ def awaited(
         if answer["kind"] in wanted:
             return answer, payload
         if answer["kind"] != "progress":
-            raise ending(answer, name, job.stage.spec.limits)
+            raise ending(answer, name, job.stage.spec.limits) or _ours(answer)
         job.phases.progress.measured(answer["pairs"], answer["speedup"], answer["low"], answer["high"])
 
 
-def ending(answer: dict[str, Any], name: str | None, limits: Limits) -> Exception:
-    """The Failure that the device code earned by how the bench ended, or a BenchError for what is ours. name: the case's."""
-    where = f"Case {name}: " if name else ""
-    what = str(answer.get("what", ""))
-    match answer["kind"]:
-        case "time_limit":
-            message = f"{where}the kernels were stopped after {limits.case_s:g} s."
-            return Failure(Verdict.TIME_LIMIT, "time_limit", message, case=name)
-        case "fault":
-            return _fault(answer["name"], what, where, name)
-        case "refused":
-            return Failure(Verdict.RUNTIME_ERROR, "launch_refused", f"{where}{what}.", case=name)
-        case "wrong_when_timed":
-            message = f"{where}right when it was judged, wrong when it was timed on new input: {what}."
-            return Failure(Verdict.WRONG_ANSWER, "wrong_when_timed", message, case=name)
-        case _:
-            return BenchError(f"{answer['kind']}: {what}")
-
-
-FAULTS = {
-    "CUDA_ERROR_ILLEGAL_ADDRESS": ("illegal_address", "a kernel touched memory outside the buffers it was given"),
-    "CUDA_ERROR_MISALIGNED_ADDRESS": ("misaligned_address", "a kernel used an address that its type cannot have"),
-    "CUDA_ERROR_LAUNCH_FAILED": ("kernel_failed", "a kernel failed on the device"),
-    "CUDA_ERROR_ILLEGAL_INSTRUCTION": ("illegal_instruction", "a kernel ran an illegal instruction or a trap"),
-    "CUDA_ERROR_ASSERT": ("assertion", "an assert in a kernel did not hold"),
-    "CUDA_ERROR_HARDWARE_STACK_ERROR": ("stack_overflow", "a kernel's stack overflowed"),
-    "CUDA_ERROR_INVALID_ADDRESS_SPACE": ("illegal_address", "a kernel used an address of the wrong memory space"),
-    "CUDA_ERROR_INVALID_PC": ("illegal_instruction", "a kernel jumped to no code"),
-    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": ("launch_refused", "a launch asked for more than the card has"),
-    "CUDA_ERROR_INVALID_VALUE": ("launch_refused", "the driver refused a launch"),
-    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": (
-        "launch_refused",
-        "a cooperative launch does not fit on the card at once",
-    ),
-    "CUDA_ERROR_INVALID_CLUSTER_SIZE": ("launch_refused", "a cluster size is not possible"),
-    "CUDA_ERROR_INVALID_IMAGE": ("launch_refused", "the device code does not load"),
-    "CUDA_ERROR_OUT_OF_MEMORY": ("out_of_memory", "the device ran out of memory"),
-}
-
-
-def _fault(name: str, what: str, where: str, case: str | None) -> Exception:
-    if name not in FAULTS:
-        return BenchError(f"{what}")
-    reason, meaning = FAULTS[name]
-    return Failure(Verdict.RUNTIME_ERROR, reason, f"{where}{meaning} ({name}).", case=case)
+def _ours(answer: dict[str, Any]) -> BenchError:
+    return BenchError(f"{answer['kind']}: {answer.get('what', '')}")
 
 
 def _renamed(case: Case) -> Case:

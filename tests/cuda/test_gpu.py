@@ -70,7 +70,7 @@ def test_the_solution_is_right_and_measured(graded: Grade) -> None:
     ("name", "verdict", "reason"),
     [
         ("runtime_error/writes_past_the_end.cu", Verdict.RUNTIME_ERROR, "illegal_address"),
-        ("runtime_error/writes_before_the_start.cu", Verdict.RUNTIME_ERROR, "out_of_bounds"),
+        ("runtime_error/writes_before_the_start.cu", Verdict.RUNTIME_ERROR, "illegal_address"),
         ("runtime_error/misaligned_vector.cu", Verdict.RUNTIME_ERROR, "misaligned_address"),
         ("contract_violation/input_scribbled.cu", Verdict.CONTRACT_VIOLATION, "inputs_changed"),
         ("time_limit/endless_kernel.cu", Verdict.TIME_LIMIT, "time_limit"),

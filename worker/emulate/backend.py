@@ -13,6 +13,7 @@ import numpy as np
 from kernelgate.stages import Case, Stage
 from kernelgate.verdicts import Phase, Verdict
 from worker.arrays import RawTensor
+from worker.conduct import check_repeat, input_changed
 from worker.emulate.build import Programs, Seam, build
 from worker.emulate.findings import KINDS, VIOLATIONS, Finding
 from worker.emulate.resources import kernel_resources
@@ -83,23 +84,15 @@ class _Emulation:
         self._compare(case, ran.written, other.written, why)
 
     def _compare(self, case: Case, first: Mapping[str, bytes], second: Mapping[str, bytes], why: str) -> None:
-        """Raises Failure with `not_repeatable` unless both runs wrote the same bytes to every output."""
+        """Raises Failure with `not_repeatable` unless both runs wrote the same bits to every output."""
+        shapes = self.job.grader.output_shapes(case)
         for part in self.parameters:
-            if part.kind is Kind.OUTPUT and first[part.name] != second[part.name]:
-                raise self._unrepeatable(case, part.name, DTYPES[part.type], (first[part.name], second[part.name]), why)
-
-    def _unrepeatable(self, case: Case, name: str, dtype: str, written: tuple[bytes, bytes], why: str) -> Failure:
-        shape = self.job.grader.output_shapes(case)[name]
-        first, second = (np.frombuffer(data, dtype).astype(np.float64) for data in written)
-        # Compared as bits: a NaN equals itself, and 0 is not -0.
-        differ = np.flatnonzero(first.view(np.uint64) != second.view(np.uint64))
-        at = int(differ[0]) if differ.size else 0
-        where = [int(i) for i in np.unravel_index(at, shape)]
-        message = (
-            f"Case {case.name}: two runs on one input differ in {differ.size} of {first.size} values of {name}, first at "
-            f"{where}: {first[at]:.9g} and {second[at]:.9g}. {why}."
-        )
-        return Failure(Verdict.WRONG_ANSWER, "not_repeatable", message, case=case.name)
+            if part.kind is Kind.OUTPUT:
+                one, other = (
+                    np.frombuffer(data[part.name], DTYPES[part.type]).reshape(shapes[part.name])
+                    for data in (first, second)
+                )
+                check_repeat(case.name, part.name, one, other, why)
 
     def _check_source(self) -> None:
         if "__global__" not in self.job.source:
@@ -176,8 +169,7 @@ class _Emulation:
     def _check_call(self, ran: Ran, case: Case, call: Call) -> None:
         for name, array in call.inputs.items():
             if ran.written[name] != array.tobytes():
-                message = f"Case {case.name}: the input {name!r} was changed; it is read-only."
-                raise Failure(Verdict.CONTRACT_VIOLATION, "inputs_changed", message, case=case.name)
+                raise input_changed(case.name, name)
         if ran.again:
             why = "Both calls were made by one process: every call has to compute, whatever it was given before"
             self._compare(case, ran.written, ran.again, why)

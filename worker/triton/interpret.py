@@ -16,6 +16,7 @@ from kernelgate.stages import Case
 from kernelgate.verdicts import Phase, Verdict
 from worker import frames
 from worker.arrays import RawTensor
+from worker.conduct import input_changed
 from worker.execute import end_failure, sandbox_limits
 from worker.failures import Failure
 from worker.frames import printable
@@ -142,7 +143,8 @@ class Interpreter:
         header, payload = self._receive(call.case)
         if header.get("kind") != "result":
             raise self._fault(header, call.case)
-        _check_unchanged(header, call.case)
+        if header.get("changed"):
+            raise input_changed(call.case.name, str(header["changed"][0])[:40])
         expected = sum(region.size for region in call.take.results)
         if len(payload) != expected:
             raise RuntimeError(f"the interpreter sent {len(payload)} bytes; {expected} were asked for")
@@ -175,10 +177,3 @@ class Interpreter:
         verdict = FAULTS.get(reason, Verdict.RUNTIME_ERROR)
         word = {"memory": "memory_limit"}.get(reason, reason if reason in FAULTS else "cannot_interpret")
         return Failure(verdict, word, f"Case {case.name}: {told}{where}.", case=case.name)
-
-
-def _check_unchanged(header: dict[str, Any], case: Case) -> None:
-    changed = header.get("changed")
-    if changed:
-        message = f"Case {case.name}: the input {str(changed[0])[:40]!r} was changed by a kernel; inputs are read-only."
-        raise Failure(Verdict.CONTRACT_VIOLATION, "inputs_changed", message, case=case.name)

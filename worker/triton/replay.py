@@ -14,13 +14,12 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from kernelgate.protocol import Timing
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase, Verdict
 from worker import turns
 from worker.arrays import RawTensor
+from worker.conduct import check_memory, check_repeat
 from worker.cubin import MalformedCubinError, read_cubin
 from worker.failures import Failure
 from worker.gpu import GRACE_S, MEASURE_S, awaited, timing_of
@@ -149,7 +148,9 @@ class _Grading:
             (first, took), (second, _) = (
                 self._replay(call, tape, given) for call, tape in zip(calls, tapes, strict=False)
             )
-            _check_repeats(case, first, second)
+            for name, raw in first.items():
+                if raw.data != second[name].data:
+                    check_repeat(case.name, name, raw.numbers(), second[name].numbers())
             outputs.append(first)
             ms += took
         return case, outputs, ms
@@ -178,7 +179,7 @@ class _Grading:
         data = b"".join(given[name].tobytes() for name, buffer in call.buffers.items() if not buffer.written)
         self.bench.send(order, tape + data)
         answer, payload = self._answer("result", self.limits.case_s + GRACE_S, call.case)
-        self._check_memory(call.case, answer)
+        check_memory(call.case.name, answer)
         self.peak[call.case.name] = max(int(answer["peak"]), self.peak.get(call.case.name, 0))
         written = {}
         at = 0
@@ -189,16 +190,6 @@ class _Grading:
             else:
                 written[name] = given[name].tobytes()
         return _results(call, written), float(answer["ms"])
-
-    def _check_memory(self, case: Case, answer: dict[str, Any]) -> None:
-        if answer["changed"]:
-            message = (
-                f"Case {case.name}: the input {answer['changed'][0]!r} was changed by a kernel; inputs are read-only."
-            )
-            raise Failure(Verdict.CONTRACT_VIOLATION, "inputs_changed", message, case=case.name)
-        if answer["strayed"]:
-            message = f"Case {case.name}: something was written beside the buffer {answer['strayed'][0]!r}."
-            raise Failure(Verdict.RUNTIME_ERROR, "illegal_address", message, case=case.name)
 
     def _measure(
         self, case: Case, call: Placed, kernels: Mapping[str, Mapping[str, Kernel]], inputs: Arrays
@@ -242,22 +233,6 @@ def _results(call: Placed, written: Mapping[str, bytes]) -> dict[str, RawTensor]
         return written[found.name][at : at + region.size]
 
     return arrays_of(call.take.results, b"".join(part(region) for region in call.take.results))
-
-
-def _check_repeats(case: Case, first: Mapping[str, RawTensor], second: Mapping[str, RawTensor]) -> None:
-    for name, raw in first.items():
-        if raw.data == second[name].data:
-            continue
-        a, b = raw.numbers(), second[name].numbers()
-        differ = (a != b) & ~(np.isnan(a) & np.isnan(b))
-        if differ.any():
-            at = tuple(int(i) for i in np.argwhere(differ)[0])
-            message = (
-                f"Case {case.name}: two runs on one input differ in {int(differ.sum())} of {differ.size} values of {name}, "
-                f"first at {list(at)}: {a[at]:.6g} and {b[at]:.6g}. Look for a race, an uninitialised read, or an answer "
-                "kept from an earlier call."
-            )
-            raise Failure(Verdict.WRONG_ANSWER, "not_repeatable", message, case=case.name)
 
 
 def _lines(
