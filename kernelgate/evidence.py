@@ -22,6 +22,7 @@ LABELS: dict[str, str] = {
     "speedup": "SPEEDUP",
     "gate": "GATE",
     "rate": "GFLOP/S",
+    "traffic": "GB/S",
 }
 """Labels of the timing lines; a stage's [evidence] table may rename them, e.g. `baseline_ms = "ATTN BASELINE MS"`."""
 
@@ -102,6 +103,10 @@ def _timing(timing: Timing | None, words: Mapping[str, str]) -> Iterator[tuple[s
     if isinstance(rate, float):
         of_peak = f"  ({share:.1%} of the fp32 peak)" if isinstance(share, float) else ""
         yield words["rate"], f"{rate:.0f}{of_peak}"
+    moved, share = timing.facts.get("gb_per_s"), timing.facts.get("share_of_peak_bandwidth")
+    if isinstance(moved, float):
+        of_peak = f", {share:.1%} of the memory's peak" if isinstance(share, float) else ""
+        yield words["traffic"], f"{moved:.1f}  (inputs and outputs moved once{of_peak})"
 
 
 def _kernels(resources: tuple[KernelResources, ...]) -> Iterator[tuple[str, str]]:

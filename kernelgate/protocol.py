@@ -113,7 +113,9 @@ class Timing(Record):
     baseline_samples_ms: tuple[float, ...]
     user_samples_ms: tuple[float, ...]
     facts: dict[str, float | str] = Field(
-        default_factory=dict, description="Clocks, temperature, GFLOP/s, share of peak."
+        default_factory=dict,
+        description="Clocks, temperature, operations and bytes of one call, what of them in a second, the card's peaks; "
+        "docs/measuring.md names each.",
     )
 
 

@@ -62,7 +62,11 @@ def test_the_solution_is_right_and_measured(graded: Grade) -> None:
     assert result.timing is not None
     assert len(result.timing.user_samples_ms) == len(result.timing.baseline_samples_ms) >= 2
     assert result.timing.speedup_low <= result.timing.speedup <= result.timing.speedup_high
-    assert isinstance(result.timing.facts["gflop_per_s"], float)
+    for known in ("flops", "gflop_per_s", "peak_gflop_per_s", "bytes", "gb_per_s", "peak_gbps"):
+        value = result.timing.facts[known]
+        assert isinstance(value, float), known
+        assert value > 0, known
+    assert result.timing.facts["bytes"] == 2048 * (768 + 512) * 4
     assert all(each.occupancy is not None and 0 < each.occupancy <= 1 for each in result.resources)
 
 

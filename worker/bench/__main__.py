@@ -26,6 +26,7 @@ from worker.bench.clocks import Clocks
 from worker.bench.driver import CudaError, Events, TimedOutError, check, settle
 from worker.bench.measure import Bout, Samples, WrongWhenTimedError
 from worker.bench.memory import POISON, AddressTakenError, Mapped
+from worker.bench.outcome import Call, Peaks, measured
 from worker.bench.replay import Joined, Module, Replay, UnplayableError
 from worker.bench.statistics import Ratio
 from worker.graders import Grader
@@ -131,7 +132,9 @@ class Bench:
             for result in bout.run(order["gate"], order["measure_s"]):
                 self._progress(*result)
             bout.close()
-        self._measured(*result, work=grader.work(case))
+        moved = sum(buffer.size for group in ("inputs", "baseline") for buffer in groups[group].values())
+        peaks = Peaks(self.card.fp32_peak(), self.card.bandwidth_peak())
+        self.send(measured(*result, Call(grader.work(case), moved), peaks, {}))
 
     def _replay(self, which: str, tape: bytes, buffers: dict[str, Buffer]) -> Replay:
         return Replay(self.modules[which], read_tape(tape, buffers), self.card.context)
@@ -140,33 +143,6 @@ class Bench:
         if found is not None:
             numbers = {"speedup": found.value, "low": found.low, "high": found.high}
             self.send({"kind": "progress", "pairs": len(samples.user), **numbers})
-
-    def _measured(self, samples: Samples, found: Ratio | None, work: float) -> None:
-        if found is None:
-            raise RuntimeError(f"all {samples.dropped} samples were taken while the card was slowed down")
-        clocks = [reading.sm_mhz for reading in samples.readings]
-        user_ms = float(np.median(samples.user))
-        facts: dict[str, float | str] = {
-            "pairs": len(samples.user),
-            "dropped_pairs": samples.dropped,
-            "sm_mhz_low": min(clocks),
-            "sm_mhz_high": max(clocks),
-            "celsius": max(reading.celsius for reading in samples.readings),
-        }
-        if work:
-            facts["gflop_per_s"] = round(work / user_ms / 1e6, 1)
-            facts["share_of_fp32_peak"] = round(work / (user_ms * 1e-3) / self.card.fp32_peak(), 4)
-        self.send(
-            {
-                "kind": "measured",
-                "baseline": samples.baseline,
-                "user": samples.user,
-                "speedup": found.value,
-                "low": found.low,
-                "high": found.high,
-                "facts": facts,
-            }
-        )
 
 
 def serve(channel: BinaryIO, send: Callable[..., None]) -> None:

@@ -92,6 +92,14 @@ class Card:
         mhz = clocks.highest_sm_mhz() or self._attribute("CU_DEVICE_ATTRIBUTE_CLOCK_RATE") // 1000
         return 2.0 * LANES * self._attribute("CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT") * mhz * 1e6
 
+    def bandwidth_peak(self) -> float:
+        """Bytes/s of device memory: its clock's two edges over the whole bus; 0 where the driver does not say.
+
+        As the CUDA C++ Best Practices Guide computes theoretical bandwidth.
+        """
+        khz = self._attribute("CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE")
+        return 2.0 * khz * 1e3 * self._attribute("CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH") / 8
+
     @property
     def host_readable(self) -> bool:
         """Whether device code could read this process's memory (HMM)."""
