@@ -36,6 +36,7 @@ def evidence(result: Result, labels: Mapping[str, str] | None = None) -> str:
         ("MESSAGE", line(result.message, 1000)),
         ("STAGE", f"{line(result.stage, 63)} @ {line(result.stage_hash, 16)}"),
         ("BACKEND", str(result.backend)),
+        *_checked(result),
         *_wrong(result.wrong),
         *_mistake(result),
         *_timing(result.timing, words),
@@ -58,6 +59,11 @@ def _words(labels: Mapping[str, str] | None) -> dict[str, str]:
 def _aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
     width = max((len(label) for label, _ in rows), default=0)
     return [f"{label:<{width}}  {text}" for label, text in rows]
+
+
+def _checked(result: Result) -> Iterator[tuple[str, str]]:
+    if "check pass" in result.machine:
+        yield "CHECK PASS", line(result.machine["check pass"], 300)
 
 
 def _wrong(wrong: WrongTensor | None) -> Iterator[tuple[str, str]]:

@@ -124,6 +124,13 @@ class Settings(BaseSettings):
             "speed is not judged; see docs/emulator.md."
         ),
     ] = True
+    check_pass: Annotated[
+        bool,
+        Field(
+            description="Whether a GPU worker runs short cases of a CUDA submission in the emulator's check build beside the "
+            "grading, to find races that the card happened to survive; see docs/emulator.md."
+        ),
+    ] = True
     emulator_cache: Annotated[
         str, Field(description="Where the emulator keeps its prebuilt runtimes; empty: `emulator` in the data folder.")
     ] = ""

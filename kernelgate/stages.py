@@ -128,7 +128,7 @@ class Gate(Strict):
 
 
 RaceVerdict = Literal[Verdict.WRONG_ANSWER, Verdict.RUNTIME_ERROR]
-"""What an emulated submission gets whose threads race, with the reason `race`, whatever its values are."""
+"""What a submission gets whose threads race, with the reason `race`, whatever its values are."""
 
 
 class DoneWhen(Strict):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -19,12 +19,13 @@ import numpy as np
 from kernelgate.protocol import Timing
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase
-from worker import health, turns
+from worker import emulate, health, turns
 from worker.arrays import RawTensor
 from worker.baseline import compiled_baseline
 from worker.compile import Compiled, architecture, compile_cuda, with_occupancy
 from worker.conduct import check_memory, check_repeat, ending
 from worker.diagnosis import explained
+from worker.emulate import CheckPass
 from worker.failures import Failure
 from worker.graders import Arrays
 from worker.job import CaseRun, Job
@@ -65,6 +66,7 @@ def warm() -> None:
     """Starts the first bench before the first submission asks for one, where this host has a GPU."""
     if missing_gpu() is None:
         spare.renew()
+        emulate.warm()
 
 
 def fit() -> bool:
@@ -111,10 +113,18 @@ class _Grading:
         }
 
     def run(self) -> Iterator[CaseRun]:
+        prepared = _AHEAD.submit(self._prepare)
+        with CheckPass(self.job, prepared.result) as checks:
+            try:
+                yield from self._graded(prepared, checks)
+            except Failure as failure:
+                raise checks.explained(failure) from None
+            checks.conclude()
+
+    def _graded(self, prepared: Future[dict[str, Arrays]], checks: CheckPass) -> Iterator[CaseRun]:
         job = self.job
         target = architecture(*self.facts["capability"])
         cases = job.stage.spec.cases
-        prepared = _AHEAD.submit(self._prepare)
         compiled = compile_cuda(job, target)
         prepared.result()
         takes = [Take(case, edge, self._place(case, edge)) for case in cases for edge in Edge]
@@ -129,7 +139,7 @@ class _Grading:
             raise explained(failure, compiled.device, self.orders, job.cancelled)
         job.resources = with_occupancy(job.resources, compiled.cubin, self.occupancy)
         for case in measured:
-            if job.right:
+            if job.right and not checks.raced():
                 self._measure(case, bouts[case.name], tapes[bouts[case.name].label], target)
 
     def _play(
@@ -149,11 +159,12 @@ class _Grading:
             return played, failure
         return played, None
 
-    def _prepare(self) -> None:
-        """Makes all inputs and starts computing the references, the longest first, while the compiler runs."""
+    def _prepare(self) -> dict[str, Arrays]:
+        """Makes all inputs, by case, and starts computing the references, the longest first, while the compiler runs."""
         cases = self.job.stage.spec.cases
         for case in sorted(cases, key=lambda case: -self._inputs(case)[self.seam[0].name].size):
             self.job.grader.foresee(case, self._inputs(case))
+        return self.made
 
     def _device(self) -> Device:
         attributes = {int(which): int(value) for which, value in self.facts["attributes"].items()}

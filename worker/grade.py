@@ -151,7 +151,7 @@ def _result(job: Job, backend: Backend, judged: Judged, verdict: Verdict, reason
     return Result(
         verdict=verdict,
         reason=reason,
-        message=printable(message, limit=TEXT_LIMIT),
+        message=printable(f"{message} {job.finding}".strip(), limit=TEXT_LIMIT),
         stage=job.stage.name,
         stage_hash=job.stage.hash,
         backend=backend,

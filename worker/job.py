@@ -23,6 +23,7 @@ class Job:
 
     right: whether every case judged so far is; a wrong submission is not measured.
     source: the submission's text. seed: hex, of all inputs. cancelled: asked often; true ends the grading.
+    finding: a sentence on what was found beside the grading, which changes no verdict.
     output, log: bounded text that the submission or a compiler printed. machine: facts for the result; tables likewise.
     """
 
@@ -40,6 +41,7 @@ class Job:
     timing: Timing | None = None
     tables: tuple[Table, ...] = ()
     right: bool = True
+    finding: str = ""
 
 
 @dataclass(frozen=True)

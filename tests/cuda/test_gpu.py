@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.cuda.conftest import with_workspace
 from worker.compile import architecture, compile_cuda
 from worker.crew import Crew
 from worker.diagnosis import sanitizer
+from worker.emulate.beside import offered
 from worker.gpu import fit, missing_gpu, model, spare
 from worker.grade import grade, new_seed
 from worker.job import Job
@@ -55,7 +57,7 @@ def test_the_card_is_well(card: str) -> None:
     assert fit()
 
 
-def test_the_solution_is_right_and_measured(graded: Grade) -> None:
+def test_the_solution_is_right_and_measured(graded: Grade, stage: Stage) -> None:
     result = graded("solution/attention.cu")
     assert result.backend is Backend.GPU
     assert result.verdict in (Verdict.ACCEPTED, Verdict.GATE_MISSED), result.message
@@ -68,6 +70,8 @@ def test_the_solution_is_right_and_measured(graded: Grade) -> None:
         assert value > 0, known
     assert result.timing.facts["bytes"] == 2048 * (768 + 512) * 4
     assert all(each.occupancy is not None and 0 < each.occupancy <= 1 for each in result.resources)
+    if offered(stage):
+        assert result.machine["check pass"].startswith("nothing found (4 short cases, ")
 
 
 @pytest.mark.parametrize(
@@ -88,12 +92,29 @@ def test_what_a_submission_does_to_the_card_is_told_and_costs_only_itself(
     result = graded(f"submissions/{name}")
     assert (result.verdict, result.reason) == (verdict, reason), result.message
     assert spare.examine() is None, "the next submission finds the card well"
+    if sanitizer() is not None and reason in ("illegal_address", "misaligned_address"):
+        assert re.search(r" compute-sanitizer: [A-Z].* in attention\.cu:\d+, by thread \(", result.message), (
+            result.message
+        )
 
 
-def test_a_race_is_told_by_the_sanitizer(graded: Grade) -> None:
+def test_a_race_that_the_card_survives_is_told(stage: Stage, sandbox: Sandbox) -> None:
+    if not offered(stage):
+        pytest.skip("this host makes no check pass: it has no C++ compiler, or is told not to")
+    source = stage.text("submissions/gate_missed/plain_rows.cu").replace("__syncwarp();", "")
+    result = grade(stage, source.encode(), sandbox=sandbox, seed=new_seed())
+    assert (result.verdict, result.reason) == (Verdict.WRONG_ANSWER, "race"), result.message
+    assert "check pass: line" in result.message
+    assert result.timing is None
+
+
+def test_a_race_is_told_by_the_sanitizer_and_the_check_pass(graded: Grade, stage: Stage) -> None:
     if sanitizer() is None:
         pytest.skip("compute-sanitizer is neither on PATH nor in the CUDA toolkit")
-    assert "compute-sanitizer: Race reported" in graded("submissions/wrong_answer/racing_tile.cu").message
+    message = graded("submissions/wrong_answer/racing_tile.cu").message
+    assert "compute-sanitizer: Race reported" in message
+    if offered(stage):
+        assert "Found on the CPU: Case " in message
 
 
 def replayed(made: Job, device: Device, tokens: int) -> tuple[Arrays, Arrays]:

@@ -6,7 +6,8 @@ The sandbox gets a case's inputs and nothing else; what comes back are the bytes
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -39,6 +40,24 @@ OUTPUT_LIMIT = 16_000
 def run_cases(job: Job) -> Iterator[CaseRun]:
     """Yields each case as it has run, in the stage's order; raises Failure for what the checks find afterwards."""
     yield from _Emulation(job).run()
+
+
+def check(job: Job, inputs: Callable[[], dict[str, Arrays]]) -> int:
+    """The check build alone, at the short cases all at once, for a submission that another backend grades.
+
+    inputs: called when the program is there, for the inputs of all cases by name. Returns how many cases ran. Raises Failure
+    for what was found in the first of them, by size, in which anything was.
+    """
+    emulation = _Emulation(job)
+    emulation._build([Pass.CHECK])
+    emulation.made = inputs()
+    sizes = [(case, emulation._call(case).size()) for case in job.stage.spec.cases]
+    watched = representative(sizes)
+    with ThreadPoolExecutor(min(len(watched), os.cpu_count() or 1), thread_name_prefix="check-case") as pool:
+        runs = [pool.submit(emulation._run, case, Pass.CHECK) for case in watched]
+    for each in runs:
+        each.result()
+    return len(watched)
 
 
 class _Emulation:

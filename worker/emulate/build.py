@@ -63,7 +63,7 @@ def build(
         limits=COMPILE_LIMITS,
         files=files,
         collect=[str(build) for build in wanted],
-        readable=[toolchain.folder, emulator_folder()],
+        readable=[toolchain.folder, emulator_folder(), *toolchain.programs],
         cancelled=cancelled,
     )
     told = (done.stdout + done.stderr).decode(errors="replace")

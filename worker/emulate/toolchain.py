@@ -134,6 +134,15 @@ class Toolchain:
         return _version_text(self.compiler)
 
     @cached_property
+    def programs(self) -> tuple[Path, ...]:
+        """Folders that the sandbox has to show for the compiler to run there: what lies below /usr it shows anyway."""
+        told = subprocess.run(
+            [self.compiler, "-print-search-dirs"], capture_output=True, text=True, timeout=30, check=False
+        )
+        install = [Path(line.split(": ", 1)[1]) for line in told.stdout.splitlines() if line.startswith("install: /")]
+        return tuple(path for path in (self.compiler.parent, *install) if not path.is_relative_to("/usr"))
+
+    @cached_property
     def folder(self) -> Path:
         digest = hashlib.sha256(repr((self.version, [self.flags(build) for build in Pass])).encode())
         for path in sorted(emulator_folder().rglob("*")):

@@ -7,6 +7,7 @@ import json
 import select
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,6 +40,7 @@ class Launcher:
         self.process: subprocess.Popen[bytes] | None = None
         self.control: socket.socket | None = None
         self.ready = False
+        self._forking = threading.Lock()  # a grading may run two things at once, and only one can wait for an answer
 
     def start(self) -> None:
         """Starts the interpreter unless it runs; does not wait for it. Raises SandboxError when it cannot be executed."""
@@ -70,6 +72,10 @@ class Launcher:
 
     def fork(self) -> socket.socket:
         """A new supervisor's socket. A warm interpreter that has died is started again, once. Raises SandboxError."""
+        with self._forking:
+            return self._forked()
+
+    def _forked(self) -> socket.socket:
         for attempt in (1, 2):
             self.start()
             self._wait_until_ready()
