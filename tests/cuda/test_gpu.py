@@ -106,6 +106,9 @@ def test_a_race_that_the_card_survives_is_told(stage: Stage, sandbox: Sandbox) -
     assert (result.verdict, result.reason) == (Verdict.WRONG_ANSWER, "race"), result.message
     assert "check pass: line" in result.message
     assert result.timing is None
+    wrong = grade(stage, source.replace("* SCORE_SCALE", "").encode(), sandbox=sandbox, seed=new_seed())
+    assert (wrong.reason, wrong.mistake and wrong.mistake.name) == ("wrong_value", "scale_forgotten"), wrong.message
+    assert "Found on the CPU: Case " in wrong.message
 
 
 def test_a_race_is_told_by_the_sanitizer_and_the_check_pass(graded: Grade, stage: Stage) -> None:

@@ -64,7 +64,6 @@ def test_a_race_that_the_card_survived_decides(raced: CheckPass, survivor: str) 
     assert f"check pass: line {line}, block (" in told.value.message
     assert "The other access is a write: line " in told.value.message
     assert told.value.message.endswith(SURVIVED)
-    assert raced.raced(), "and nothing is measured once it is known"
     assert raced.job.machine["check pass"].startswith("race (")
 
 
@@ -72,7 +71,6 @@ def test_a_race_in_code_that_may_not_be_the_cards_is_told_and_does_not_decide(ra
     raced.job.source = f"{survivor}\n#if __CUDA_ARCH__ >= 900\n#endif\n"
     raced.conclude()
     assert raced.job.finding.startswith("Found on the CPU: Case ")
-    assert not raced.raced()
 
 
 def test_a_race_explains_wrong_values_and_faults(raced: CheckPass) -> None:

@@ -1,11 +1,13 @@
 """The check pass beside a GPU: short cases in the check build on the CPU, while the card grades the same submission.
 
-A card that ran a race well says nothing about the next run. The pass has sandboxes of its own, works on a thread while others
-compile, record and measure, and never holds the card. What it may do to a verdict is little, for it ran other machine code than
-the card did: a race decides where all values came out right, as it does where nothing but the emulator grades; another finding
-explains a failure or is told beside the verdict; a submission that cannot be emulated has no finding.
+A card that ran a race well says nothing about the next run. The pass has sandboxes of its own, works on a thread while the
+submission is compiled, recorded and replayed, and never holds the card. It is over before anything is measured: no submitted
+code shares the machine with a measurement, and what races is not measured at all. That is waited for, so no verdict depends on
+how busy the machine was; what bounds the pass is processor time.
 
-The verdict waits for it, so that no verdict depends on how busy the machine was. What bounds it is processor time.
+What it may do to a verdict is little, for it ran other machine code than the card did: a race decides where all values came
+out right, as it does where nothing but the emulator grades; another finding explains a failure or is told beside the verdict;
+a submission that cannot be emulated has no finding.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ TOLD = frozenset(
     }
 )
 """Findings that are the program's own wherever it runs. Others may be the emulator's: its limits, or what it cannot do."""
-EXPLAINED = TOLD | {
+EXPLAINED = TOLD - {RACE} | {
     "kernel_failed",
     "illegal_instruction",
     "assertion",
@@ -127,10 +129,6 @@ class CheckPass:
             machine={},
         )
 
-    def raced(self) -> bool:
-        """Whether it is known by now that the submission will not pass."""
-        return self._work is not None and self._work.done() and self._decides(self._work.result())
-
     def explained(self, failure: Failure) -> Failure:
         """A failure on the card, with what the pass found where that may be its reason."""
         if failure.case is not None and failure.reason in EXPLAINED:
@@ -151,7 +149,6 @@ class CheckPass:
         self.job.machine["check pass"] = _summary(checked, waited)
         found = checked.found
         if found is not None and self.job.right and self._decides(checked):
-            self.job.timing = None  # or its presence would tell which of the two was done first
             raise Failure(found.verdict, RACE, f"{found.message} {SURVIVED}", case=found.case)
         if found is not None:
             self.job.finding = _beside(found)
