@@ -124,6 +124,9 @@ class Settings(BaseSettings):
             "speed is not judged; see docs/emulator.md."
         ),
     ] = True
+    emulator_cache: Annotated[
+        str, Field(description="Where the emulator keeps its prebuilt runtimes; empty: `emulator` in the data folder.")
+    ] = ""
     check_pass: Annotated[
         bool,
         Field(
@@ -131,9 +134,6 @@ class Settings(BaseSettings):
             "grading, to find races that the card happened to survive; see docs/emulator.md."
         ),
     ] = True
-    emulator_cache: Annotated[
-        str, Field(description="Where the emulator keeps its prebuilt runtimes; empty: `emulator` in the data folder.")
-    ] = ""
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Field(description="How much the processes log.")
     ] = "info"

@@ -16,6 +16,7 @@ from kernelgate.stages import Backend, load_stages
 from worker import measuring
 from worker.backends import RUNS, available, missing
 from worker.emulate import compiler
+from worker.emulate.beside import offered
 from worker.health import why_unwell
 from worker.host import open_sandbox
 from worker.machine import facts
@@ -101,6 +102,8 @@ def _stages() -> Iterator[Finding]:
     for name, stage in stages.items():
         here = [backend for backend in stage.spec.backends if backend not in missing()]
         wanted = ", ".join(stage.spec.backends)
-        yield Finding(f"stage {name}", bool(here), f"graded by {here[0]}" if here else f"needs one of {wanted}")
+        beside = ", with the emulator's check pass beside it" if here[:1] == [Backend.GPU] and offered(stage) else ""
+        graded = f"graded by {here[0]}{beside}" if here else f"needs one of {wanted}"
+        yield Finding(f"stage {name}", bool(here), graded)
     for name, why in broken.items():
         yield Finding(f"stage {name}", False, why, "FAIL")
