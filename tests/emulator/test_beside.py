@@ -83,6 +83,20 @@ def test_a_race_explains_wrong_values_and_faults(raced: CheckPass) -> None:
     assert raced.explained(refused).message == "Refused."
 
 
+def test_a_deadlock_is_told_only_where_the_card_hung_too(
+    made: Callable[[str], Job], stage: Stage, inputs: dict[str, Arrays]
+) -> None:
+    text = stage.text("submissions/gate_missed/plain_rows.cu")
+    assert text.count("__syncwarp();") == 1
+    job = made(text.replace("__syncwarp();", "if (lane < 4) __syncthreads(); else __syncwarp();"))
+    with CheckPass(job, lambda: inputs) as checks:
+        checks.conclude()
+        assert job.finding == ""
+        hung = Failure(Verdict.TIME_LIMIT, "time_limit", "Stopped.", case="tokens_1")
+        assert checks.explained(hung).message.startswith("Stopped. Found on the CPU: Case tokens_1, check pass: ")
+    assert job.machine["check pass"].startswith("deadlock (")
+
+
 def test_a_right_submission_has_no_finding(made: Callable[[str], Job], stage: Stage, inputs: dict[str, Arrays]) -> None:
     job = made(stage.text("solution/attention.cu"))
     with CheckPass(job, lambda: inputs) as checks:

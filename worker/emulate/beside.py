@@ -23,7 +23,6 @@ from types import TracebackType
 
 from kernelgate.settings import settings
 from kernelgate.stages import Backend, Stage
-from kernelgate.verdicts import Verdict
 from worker.emulate.backend import check
 from worker.emulate.toolchain import ToolchainError, missing, toolchain
 from worker.failures import Cancelled, Failure
@@ -50,6 +49,8 @@ TOLD = frozenset(
     }
 )
 """Findings that are the program's own wherever it runs. Others may be the emulator's: its limits, or what it cannot do."""
+EXPLAINS = TOLD | {"deadlock"}
+"""A barrier that not all threads reach may open on a card: only where the card hung as well is it worth a word."""
 EXPLAINED = TOLD - {RACE} | {
     "kernel_failed",
     "illegal_instruction",
@@ -150,7 +151,7 @@ class CheckPass:
         found = checked.found
         if found is not None and self.job.right and self._decides(checked):
             raise Failure(found.verdict, RACE, f"{found.message} {SURVIVED}", case=found.case)
-        if found is not None:
+        if found is not None and (found.reason in TOLD or not self.job.right):
             self.job.finding = _beside(found)
 
     def _decides(self, checked: Checked) -> bool:
@@ -189,7 +190,7 @@ def _checked(job: Job, inputs: Callable[[], dict[str, Arrays]]) -> Checked:
 
 
 def _tells(failure: Failure) -> bool:
-    return failure.case is not None and failure.reason in TOLD and failure.verdict is not Verdict.COMPILE_ERROR
+    return failure.case is not None and failure.reason in EXPLAINS
 
 
 def _beside(found: Failure) -> str:

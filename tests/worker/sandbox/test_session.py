@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -231,6 +232,18 @@ def test_a_warm_interpreter_that_died_is_started_again() -> None:
             assert warm
             warm.kill()
             warm.wait()
+
+
+def test_runs_that_start_at_once_wait_for_one_interpreter() -> None:
+    with Sandbox(python=Path(sys.executable), uid=64123, minimum="none") as sandbox:
+        for _ in range(3):
+            lost = sandbox._bare.process
+            assert lost is not None
+            lost.kill()
+            lost.wait()
+            with ThreadPoolExecutor(4) as pool:
+                runs = [pool.submit(sandbox.run, ["/bin/true"], limits=LIMITS) for _ in range(4)]
+            assert [run.result().exit_code for run in runs] == [0, 0, 0, 0]
 
 
 def test_a_warm_interpreter_killed_under_a_session_is_our_fault() -> None:
