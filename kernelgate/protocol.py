@@ -156,7 +156,9 @@ class Result(Record):
     tables: tuple[Table, ...] = ()
     output: Text = Field("", description="What the submission printed, bounded; never evidence of anything.")
     log: Text = Field("", description="Compiler or interpreter messages, bounded.")
-    machine: dict[str, str] = Field(default_factory=dict, description="GPU, driver, CPU and package versions.")
+    machine: dict[str, str] = Field(
+        default_factory=dict, description="GPU, driver, CPU, package versions; `check pass`: what was checked beside."
+    )
 
     def stored(self) -> dict[str, Any]:
         """The result as Postgres' jsonb takes it: numbers that JSON lacks are strings, and no text holds a NUL.
