@@ -6,10 +6,13 @@ A frozen board shows the judgings made until it was frozen and nothing later.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
+from itertools import accumulate
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
@@ -89,18 +92,48 @@ _SPEEDUP = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Places:
+    """A board's entries, best first. What is asked of all of them is worked out once and kept with them."""
+
+    entries: tuple[Entry, ...]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @cached_property
+    def of_user(self) -> dict[str, list[int]]:
+        """Handle to its places on the board, counted from 0."""
+        found: dict[str, list[int]] = {}
+        for place, entry in enumerate(self.entries):
+            found.setdefault(entry.user, []).append(place)
+        return found
+
+    def first_slower(self, speedup: float) -> int:
+        """The first place with a lower speedup; how many places there are if there is none."""
+        return bisect_left(self._falling, True, key=lambda lowest: lowest < speedup)
+
+    @cached_property
+    def _falling(self) -> list[float]:
+        """The lowest speedup up to each place. Within a shared rank the earlier stands first, so speedups alone do not fall."""
+        return list(accumulate((entry.speedup or 0.0 for entry in self.entries), min))
+
+
 @dataclass(frozen=True)
 class Board:
-    """Every place of a stage, best first: by GPU model on a speedup board, else under None.
+    """Every place of a stage: by GPU model on a speedup board, else under None.
 
     models: those with entries, the one with the most people first.
     """
 
     models: tuple[str, ...]
-    places: dict[str | None, list[Entry]]
+    places: dict[str | None, Places]
 
-    def of(self, model: str | None) -> list[Entry]:
-        return self.places.get(model, [])
+    def of(self, model: str | None) -> Places:
+        return self.places.get(model, _NOBODY)
+
+
+_NOBODY = Places(())
 
 
 _CHANGES = text(
@@ -138,7 +171,7 @@ def board(
 def _board(database: Session, stage: str, ranking: Ranking, each: Each, until: datetime | None) -> Board:
     asked = {"stage": stage, "until": until}
     if ranking is Ranking.FIRST_ACCEPTED:
-        return Board((), {None: [Entry(*row) for row in database.execute(_FIRST, asked)]})
+        return Board((), {None: Places(tuple(Entry(*row) for row in database.execute(_FIRST, asked)))})
     by_model: dict[str | None, list[Entry]] = {}
     people: dict[str, set[str]] = {}
     for row in database.execute(_SPEEDUP[each], asked):
@@ -146,7 +179,7 @@ def _board(database: Session, stage: str, ranking: Ranking, each: Each, until: d
         by_model.setdefault(entry.gpu_model, []).append(entry)
         people.setdefault(str(entry.gpu_model), set()).add(entry.user)
     models = sorted(people, key=lambda model: (-len(people[model]), model))
-    return Board(tuple(models), {model: ranked(found) for model, found in by_model.items()})
+    return Board(tuple(models), {model: Places(tuple(ranked(found))) for model, found in by_model.items()})
 
 
 def ranked(by_speedup: Sequence[Entry]) -> list[Entry]:

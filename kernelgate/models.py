@@ -87,6 +87,7 @@ class User(Base):
         CheckConstraint(r"handle ~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,38}$'", name="handle"),
         CheckConstraint(in_list("role", Role), name="role"),
         Index("uq_users_handle_lower", func.lower(text("handle")), unique=True),
+        Index("ix_users_disabled", "id", postgresql_where=text("disabled_at IS NOT NULL")),
     )
 
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
@@ -184,6 +185,7 @@ class Submission(Base):
         Index("ix_submissions_running", "lease_until", postgresql_where=text("state = 'running'")),
         Index("ix_submissions_user_created", "user_id", "created_at"),
         Index("ix_submissions_stage_verdict", "stage", "verdict"),
+        Index("ix_submissions_hidden", "stage", postgresql_where=text("hidden")),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True, default=new_id)

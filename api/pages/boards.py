@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
-from api.leaderboard import Entry
+from api.leaderboard import Places
 from api.pages.speed import calibration_of
 from api.schemas import LeaderboardRow
 from kernelgate.stages import Stage
@@ -43,12 +45,12 @@ def marks_of(stage: Stage, gpu: str | None) -> list[Mark]:
 
 
 def placed(
-    rows: Sequence[LeaderboardRow], marks: Sequence[Mark], places: Sequence[Entry], offset: int
+    rows: Sequence[LeaderboardRow], marks: Sequence[Mark], places: Places, offset: int
 ) -> list[LeaderboardRow | Mark]:
     """The page's rows with the marks that belong between them: each before the first place of the board that is slower."""
     shown: dict[int, list[Mark]] = {}
     for mark in marks:
-        at = next((place for place, entry in enumerate(places) if (entry.speedup or 0.0) < mark.speedup), len(places))
+        at = places.first_slower(mark.speedup)
         last = offset + len(rows) == len(places) and at == len(places)
         if offset <= at < offset + len(rows) or last:
             shown.setdefault(at - offset, []).append(mark)
@@ -99,47 +101,77 @@ class Histogram(NamedTuple):
     words: str
 
 
-def by_speedup(places: Sequence[Entry], handle: str, gate: float | None) -> Histogram | None:
-    """Counts of speedups in BINS columns of equal width; None for fewer than three places, which need no picture."""
-    values = [each.speedup for each in places if each.speedup is not None]
+class Spread(NamedTuple):
+    """A histogram before anybody looks at it.
+
+    columns: the column of each place, None for one without a speedup. counts: how many places each column has.
+    """
+
+    title: str
+    columns: tuple[int | None, ...]
+    counts: tuple[int, ...]
+    labels: tuple[str, ...]
+    gate_x: float | None
+    ends: tuple[str, str]
+    words: str
+
+    def seen_by(self, own: Sequence[int]) -> Histogram:
+        """The drawing for the one whose places these are."""
+        mine = {self.columns[place] for place in own}
+        most, width = max(self.counts), 100 / len(self.counts)
+        bars = [
+            Bar(round(at * width, 3), round(width * 0.86, 3), round(100 * count / most, 2), count, label, at in mine)
+            for at, (count, label) in enumerate(zip(self.counts, self.labels, strict=True))
+            if count
+        ]
+        return Histogram(self.title, bars, self.gate_x, self.ends, self.words)
+
+
+# A board is the same object until anything on it changes, and its spread with it.
+_KEPT: WeakKeyDictionary[Places, dict[tuple[bool, float | None], Spread | None]] = WeakKeyDictionary()
+
+
+def spread(places: Places, *, timed: bool, gate: float | None) -> Spread | None:
+    """How the board's places are spread, by speedup or by attempts; None for fewer than three, which need no picture."""
+    kept = _KEPT.setdefault(places, {})
+    if (timed, gate) not in kept:
+        kept[timed, gate] = _by_speedup(places, gate) if timed else _by_attempts(places)
+    return kept[timed, gate]
+
+
+def _by_speedup(places: Places, gate: float | None) -> Spread | None:
+    """Counts of speedups in BINS columns of equal width."""
+    speedups = [each.speedup for each in places.entries]
+    values = sorted(each for each in speedups if each is not None)
     if len(values) < 3:
         return None
-    low, high = min([*values, gate or values[0]]), max(values)
+    low, high = min(values[0], gate or values[0]), values[-1]
     span = (high - low) or 1.0
-    bins: list[list[Entry]] = [[] for _ in range(BINS)]
-    for each in places:
-        if each.speedup is not None:
-            bins[min(int((each.speedup - low) / span * BINS), BINS - 1)].append(each)
+    columns = tuple(None if each is None else min(int((each - low) / span * BINS), BINS - 1) for each in speedups)
     edges = [low + span * place / BINS for place in range(BINS + 1)]
-    labels = [f"{edges[place]:.2f}× to {edges[place + 1]:.2f}×" for place in range(BINS)]
-    middle = sorted(values)[len(values) // 2]
-    words = f"median {middle:.2f}×, fastest {high:.2f}×"
+    labels = tuple(f"{edges[place]:.2f}× to {edges[place + 1]:.2f}×" for place in range(BINS))
+    words = f"median {values[len(values) // 2]:.2f}×, fastest {high:.2f}×"
     at = None if gate is None else round(100 * (gate - low) / span, 2)
-    return Histogram("How fast everyone is", _bars(bins, labels, handle), at, (f"{low:.2f}×", f"{high:.2f}×"), words)
+    ends = (f"{low:.2f}×", f"{high:.2f}×")
+    return Spread("How fast everyone is", columns, _counts(columns, BINS), labels, at, ends, words)
 
 
-def by_attempts(places: Sequence[Entry], handle: str) -> Histogram | None:
+def _by_attempts(places: Places) -> Spread | None:
     """Counts of graded submissions up to the first accepted one; the last column holds everything beyond."""
     if len(places) < 3:
         return None
-    most = max(each.attempts for each in places)
-    columns = min(max(most, 6), _ATTEMPTS_SHOWN)
-    bins: list[list[Entry]] = [[] for _ in range(columns)]
-    for each in places:
-        bins[min(max(each.attempts, 1), columns) - 1].append(each)
-    beyond = " and more" if most > columns else ""
-    labels = [f"{place} attempt{'s' if place > 1 else ''}" for place in range(1, columns)]
-    labels.append(f"{columns} attempts{beyond}")
-    words = f"{len(bins[0])} of {len(places)} with the first attempt"
-    ends = ("1 attempt", f"{columns}{beyond}")
-    return Histogram("How many attempts it took", _bars(bins, labels, handle), None, ends, words)
+    attempts = [max(each.attempts, 1) for each in places.entries]
+    most = max(attempts)
+    count = min(max(most, 6), _ATTEMPTS_SHOWN)
+    columns = tuple(min(each, count) - 1 for each in attempts)
+    beyond = " and more" if most > count else ""
+    labels = [f"{place} attempt{'s' if place > 1 else ''}" for place in range(1, count)]
+    labels.append(f"{count} attempts{beyond}")
+    words = f"{columns.count(0)} of {len(places)} with the first attempt"
+    ends = ("1 attempt", f"{count}{beyond}")
+    return Spread("How many attempts it took", columns, _counts(columns, count), tuple(labels), None, ends, words)
 
 
-def _bars(bins: Sequence[Sequence[Entry]], labels: Sequence[str], handle: str) -> list[Bar]:
-    most, width = max(len(found) for found in bins), 100 / len(bins)
-    return [
-        Bar(round(place * width, 3), round(width * 0.86, 3), round(100 * len(found) / most, 2), len(found), label,
-            bool(handle) and any(each.user == handle for each in found))
-        for place, (found, label) in enumerate(zip(bins, labels, strict=True))
-        if found
-    ]  # fmt: skip
+def _counts(columns: Sequence[int | None], count: int) -> tuple[int, ...]:
+    found = Counter(columns)
+    return tuple(found[column] for column in range(count))

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from api.dependencies import StageCatalog, StageName, Viewer
-from api.leaderboard import Each, Entry
+from api.leaderboard import Each, Entry, Places
 from api.negotiation import HtmlRoute
-from api.pages.boards import by_attempts, by_speedup, marks_of, placed, scale_of
+from api.pages.boards import marks_of, placed, scale_of, spread
 from api.pages.environment import page, query
 from api.routes.leaderboard import whole_board
 from api.schemas import Leaderboard
@@ -61,6 +61,7 @@ def board(
     timed = found.spec.ranking is Ranking.SPEEDUP
     handle = viewer.handle if viewer else ""
     marks = marks_of(found, whole.model) if timed and not who else []
+    spread_out = spread(everyone, timed=timed, gate=_gate(found))
     return page(
         request,
         "leaderboard.html",
@@ -72,7 +73,7 @@ def board(
         each=each,
         who=who,
         everyone=len(everyone),
-        histogram=by_speedup(everyone, handle, _gate(found)) if timed else by_attempts(everyone, handle),
+        histogram=spread_out.seen_by(everyone.of_user.get(handle, ())) if spread_out else None,
         mine=_mine(everyone, handle),
         links=_links(request, len(whole.places), offset),
     )
@@ -114,7 +115,6 @@ class Place(NamedTuple):
     offset: int
 
 
-def _mine(places: list[Entry], handle: str) -> Place | None:
-    if not handle:
-        return None
-    return next((Place(each, at - at % PAGE) for at, each in enumerate(places) if each.user == handle), None)
+def _mine(places: Places, handle: str) -> Place | None:
+    at = places.of_user.get(handle, ())
+    return Place(places.entries[at[0]], at[0] - at[0] % PAGE) if at else None

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from api.catalog import standing
 from api.dependencies import StageCatalog, StageName
-from api.leaderboard import Each, Entry, board
+from api.leaderboard import Each, Entry, Places, board
 from api.negotiation import JSON, preferred
 from api.problems import Refusal, documented
 from api.schemas import Leaderboard, LeaderboardRow
@@ -82,11 +82,11 @@ class Shown:
     model: str | None
     models: tuple[str, ...]
     frozen_at: datetime | None
-    places: list[Entry]
+    places: Places
 
     def only(self, wanted: Callable[[Entry], bool]) -> Shown:
         """The same board with the places that are wanted; their ranks stay."""
-        return replace(self, places=[entry for entry in self.places if wanted(entry)])
+        return replace(self, places=Places(tuple(filter(wanted, self.places.entries))))
 
     def page(self, database: Session, limit: int, offset: int) -> Leaderboard:
         return Leaderboard(
@@ -96,7 +96,7 @@ class Shown:
             gpu_models=list(self.models),
             frozen_at=self.frozen_at,
             total=len(self.places),
-            rows=_rows(database, self.places[offset : offset + limit]),
+            rows=_rows(database, self.places.entries[offset : offset + limit]),
         )
 
 

@@ -6,7 +6,7 @@ import { errorMap } from "./errormap";
 import { live } from "./live";
 import { keepCurrent } from "./regions";
 import { themeSwitch } from "./theme";
-import { localTimes } from "./times";
+import { firstLocalTimes, localTimes } from "./times";
 
 const each = <T extends HTMLElement>(root: ParentNode, selector: string, act: (element: T) => void): void =>
   root.querySelectorAll<T>(`${selector}:not([data-enhanced])`).forEach((element) => {
@@ -15,7 +15,8 @@ const each = <T extends HTMLElement>(root: ParentNode, selector: string, act: (e
   });
 
 function enhance(root: ParentNode): void {
-  localTimes(root);
+  if (root === document) firstLocalTimes();
+  else localTimes(root);
   copyButtons(root);
   each(root, "[data-error-map]", errorMap);
   each<HTMLFormElement>(root, "form[data-confirm]", confirmed);
