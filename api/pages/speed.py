@@ -18,8 +18,14 @@ _FACTS = {
     "sm_mhz_low": "SM clock, lowest (MHz)",
     "sm_mhz_high": "SM clock, highest (MHz)",
     "celsius": "Temperature (°C)",
+    "flops": "Operations of a call",
     "gflop_per_s": "GFLOP/s",
+    "peak_gflop_per_s": "FP32 peak of the card (GFLOP/s)",
     "share_of_fp32_peak": "Share of the FP32 peak",
+    "bytes": "Bytes a call must move at least",
+    "gb_per_s": "GB/s at that least traffic",
+    "peak_gbps": "Memory bandwidth of the card (GB/s)",
+    "share_of_peak_bandwidth": "Share of the memory bandwidth",
     "host_readable": "Device code can read host memory",
 }
 

@@ -22,6 +22,7 @@ from api.pages.converging import drawing
 from api.pages.environment import page
 from api.pages.faults import faults
 from api.pages.progress import progress
+from api.pages.roofline import roofline
 from api.pages.standing import typical_ms
 from api.problems import Refusal
 from api.queues import live_workers
@@ -129,6 +130,7 @@ def _speed(result: Result, stage: Stage | None, gpu: str | None) -> dict[str, An
         return {}
     return {
         "ladder": speed.ladder(result.timing, speed.calibration_of(stage, gpu)),
+        "roofline": roofline(result.timing),
         "strips": speed.strips(result.timing),
         "facts": speed.facts(result.timing),
     }
