@@ -26,7 +26,7 @@ from kernelgate.models import Submission, now
 from kernelgate.protocol import GRADE_TASK
 from kernelgate.settings import environment, settings
 from kernelgate.verdicts import State
-from worker import measuring
+from worker import gauges, measuring
 from worker.app import app
 from worker.health import recovered, why_unwell
 from worker.host import forget_worker, queues, report_worker, worker_name
@@ -104,7 +104,7 @@ class Worker:
 
     def _report(self) -> None:
         why = why_unwell()
-        health = {"pid": os.getpid(), "verifying": bool(self._verifying)}
+        health = {"pid": os.getpid(), "verifying": bool(self._verifying), "cards": gauges.cards()}
         report_worker(
             self.name, self.started, healthy=why is None, health=health if why is None else {"card": why, **health}
         )

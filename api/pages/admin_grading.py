@@ -14,6 +14,7 @@ from api.administration import admin_stages, rejudge_stage
 from api.dependencies import Admin, StageCatalog, StageName
 from api.negotiation import HtmlRoute
 from api.pages.environment import page
+from api.pages.gpus import gpus
 from api.pages.mine import PAGE, verdict_of
 from api.paging import submissions_page
 from api.routes.admin_grading import get_queue, list_admin_stages
@@ -36,7 +37,8 @@ class Count(NamedTuple):
 
 @router.get("/queue")
 def queue(request: Request, viewer: Admin) -> Response:
-    return page(request, "admin_queue.html", overview=get_queue(request, viewer))
+    overview = get_queue(request, viewer)
+    return page(request, "admin_queue.html", overview=overview, gpus=gpus(overview.workers))
 
 
 @router.get("/submissions")

@@ -114,11 +114,22 @@ def _fill(values: Settings) -> tuple[str, dict[str, str]]:
 
 
 def _workers() -> list[WorkerRow]:
-    common = {"healthy": True, "started_at": now() - timedelta(days=3), "heartbeat_at": now()}
+    common = {"started_at": now() - timedelta(days=3), "heartbeat_at": now()}
+    well = {
+        "name": "NVIDIA H200", "bus": "00000000:1B:00.0", "driver": "580.65.06", "celsius": 42, "watts": 121, "sm_mhz": 1980,
+        "highest_sm_mhz": 1980, "memory_used_mib": 2051, "memory_mib": 143_771, "programs": 1, "uncorrected_errors": 0,
+        "well": True, "looked_at": (now() - timedelta(seconds=40)).isoformat(),
+    }  # fmt: skip
+    why = "a test kernel computed 3 of 16384 values wrongly"
+    broken = {**well, "bus": "00000000:43:00.0", "celsius": 88, "watts": 402, "sm_mhz": 1215, "well": False, "why": why,
+              "since": (now() - timedelta(minutes=25)).isoformat(), "uncorrected_errors": 12}  # fmt: skip
+    queues, backends = ["gpu-nvidia-h200", "cpu"], ["gpu", "torch"]
     return [
-        WorkerRow(name="gpu-1", queues=["gpu-nvidia-h200", "cpu"], backends=["gpu", "torch"], gpu_model="NVIDIA H200",
-                  health={"pid": 4711, "verifying": False, "missing": {}}, **common),
-        WorkerRow(name="cpu-1", queues=["cpu"], backends=["torch", "emulator"], gpu_model=None,
+        WorkerRow(name="gpu-1", queues=queues, backends=backends, gpu_model="NVIDIA H200", healthy=True,
+                  health={"pid": 4711, "verifying": False, "cards": [well], "missing": {}}, **common),
+        WorkerRow(name="gpu-2", queues=queues, backends=backends, gpu_model="NVIDIA H200", healthy=False,
+                  health={"card": why, "pid": 512, "verifying": False, "cards": [broken], "missing": {}}, **common),
+        WorkerRow(name="cpu-1", queues=["cpu"], backends=["torch", "emulator"], gpu_model=None, healthy=True,
                   health={"pid": 4712, "verifying": False, "missing": {"gpu": "no NVIDIA driver"}}, **common),
     ]  # fmt: skip
 
@@ -149,7 +160,7 @@ def _with_bytes(timing: Timing) -> Timing:
     """With the facts that a grading did not yet keep when these were recorded: 2048 tokens, 8 heads of 64, float32; and the
     bandwidth on the card's data sheet."""
     gflops, share = float(timing.facts["gflop_per_s"]), float(timing.facts["share_of_fp32_peak"])
-    least = 4 * 4 * 2048 * 8 * 64
+    least = 4.0 * 4 * 2048 * 8 * 64
     known = {
         "flops": gflops * timing.user_ms * 1e6,
         "peak_gflop_per_s": gflops / share,

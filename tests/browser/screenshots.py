@@ -21,18 +21,27 @@ from tests.browser.conftest import NAMES
 from tests.browser.gallery import Gallery, gallery
 
 FOLDER = ROOT / "docs" / "screenshots"
-SOFTMAX, ATTENTION = "/stages/online_softmax", "/stages/online_attention"
+SOFTMAX, ATTENTION, STREAMING = "/stages/online_softmax", "/stages/online_attention", "/stages/streaming_attention"
 STRANGERS = {"sign-in": "/sign-in", "sign-up": "/sign-up", "not-found": "/nothing"}
 PAGES = {
-    "home": "/", "stages": "/stages", "stage": SOFTMAX, "stage-cuda": ATTENTION, "leaderboards": "/leaderboard",
-    "leaderboard": "/leaderboard/online_attention", "leaderboard-values": "/leaderboard/online_softmax",
+    "home": "/", "stages": "/stages", "stage": SOFTMAX, "stage-cuda": ATTENTION, "stage-triton": STREAMING,
+    "leaderboards": "/leaderboard", "leaderboard": "/leaderboard/online_attention",
+    "leaderboard-values": "/leaderboard/online_softmax",
     "mine": "/me/submissions", "account": "/me/tokens", "docs": "/docs/measuring", "admin-queue": "/admin/queue",
     "admin-submissions": "/admin/submissions", "admin-stages": "/admin/stages", "admin-stage": f"/admin{SOFTMAX}?preview=1",
     "admin-users": "/admin/users", "admin-user": "/admin/users/ada", "admin-invites": "/admin/invites",
     "admin-audit": "/admin/audit",
 }  # fmt: skip
 ON_A_PHONE = ("home", "stage", "wrong", "accepted", "leaderboard", "mine", "running")
-HEIGHTS = {"wrong": 1180, "accepted": 1120, "leaderboard": 1000, "admin-stage": 980, "correct": 900}
+HEIGHTS = {
+    "wrong": 1180,
+    "accepted": 1400,
+    "wrong-triton": 1180,
+    "admin-queue": 900,
+    "leaderboard": 1000,
+    "admin-stage": 980,
+    "correct": 900,
+}
 
 
 class Picture(NamedTuple):
