@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kernelgate.protocol import Timing
 
 WIDTH, HEIGHT = 460, 300
-LEFT, RIGHT, TOP, BOTTOM = 58, 14, 16, 44
+LEFT, RIGHT, TOP, BOTTOM = 74, 24, 16, 44
 _LABEL_GAP = 15.0
 _UNITS = ((1e6, "PFLOP/s"), (1e3, "TFLOP/s"), (1.0, "GFLOP/s"))
 

@@ -24,6 +24,7 @@ from kernelgate.db import transaction
 from kernelgate.models import Submission
 from kernelgate.protocol import Result
 from kernelgate.stages import Stage
+from kernelgate.verdicts import ABOUT, Verdict
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 files = APIRouter(include_in_schema=False)
@@ -53,8 +54,7 @@ def source_page(request: Request, id: SubmissionId, viewer: Viewer, catalog: Sta
     marked = faults(Result.model_validate(row.body), submission.filename) if row is not None else []
     comparable = [("starter", "the starter")] if stage else []
     comparable += [
-        (each.id, f"{each.id[:8]}: {each.verdict or each.state}, {each.created_at:%Y-%m-%d %H:%M} UTC")
-        for each in earlier
+        (each.id, f"{each.id[:8]}: {_title(each)}, {each.created_at:%Y-%m-%d %H:%M} UTC") for each in earlier
     ]
     return page(
         request,
@@ -77,6 +77,10 @@ def _compared(database: Session, submission: Submission, against: str) -> Compar
     if before is None or before.stage != submission.stage:
         return None
     return compared(*(_graded(database, each) for each in (before, submission)))
+
+
+def _title(submission: Submission) -> str:
+    return ABOUT[Verdict(submission.verdict)].title if submission.verdict else str(submission.state)
 
 
 def _graded(database: Session, submission: Submission) -> Graded:
