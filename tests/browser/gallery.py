@@ -104,7 +104,7 @@ def _fill(values: Settings) -> tuple[str, dict[str, str]]:
         root = create_user(session, "admin", Role.ADMIN)
         _, token = create_token(session, root, name="gallery", days=7)
         people = [create_user(session, handle, Role.SUBMITTER) for handle in PEOPLE]
-        session.add_all(_workers())
+        session.add_all(gpu_workers())
         for action, target, data in AUDITED:
             session.add(Audit(actor="admin", action=action, target=target, data=data))
         pages = attention(session, stages["online_attention"], root, people)
@@ -113,7 +113,8 @@ def _fill(values: Settings) -> tuple[str, dict[str, str]]:
     return token, pages
 
 
-def _workers() -> list[WorkerRow]:
+def gpu_workers() -> list[WorkerRow]:
+    """Two with a GPU, of which one is not well, and one without."""
     common = {"started_at": now() - timedelta(days=3), "heartbeat_at": now()}
     well = {
         "name": "NVIDIA H200", "bus": "00000000:1B:00.0", "driver": "580.65.06", "celsius": 42, "watts": 121, "sm_mhz": 1980,

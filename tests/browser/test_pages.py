@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import httpx
 import pytest
 from playwright.sync_api import expect
@@ -9,19 +11,20 @@ from sqlalchemy import create_engine, pool, select
 from sqlalchemy.orm import Session
 
 from kernelgate.accounts import create_user
-from kernelgate.models import Role, User
+from kernelgate.models import Role, User, WorkerRow, now
 from kernelgate.settings import ROOT
 from kernelgate.stages import load_stages
 from tests.browser.conftest import AXE, HONEST, WRONG, Open
-from tests.browser.gallery import attention
+from tests.browser.gallery import attention, gpu_workers
 from tests.browser.gradings import store
 from tests.conftest import Service
 from tests.pages.samples import wrong_from_row
 
 pytestmark = pytest.mark.browser
 
-OPEN = ("/", "/stages", "/stages/online_softmax", "/leaderboard", "/leaderboard/online_softmax", "/sign-in", "/sign-up",
-        "/nothing",        "/me/submissions", "/docs")  # fmt: skip
+OPEN = ("/", "/stages", "/stages/online_softmax", "/stages/online_attention", "/stages/streaming_attention", "/leaderboard",
+        "/leaderboard/online_softmax", "/leaderboard/streaming_attention", "/sign-in", "/sign-up", "/nothing",
+        "/me/submissions", "/docs", "/docs/measuring")  # fmt: skip
 OWN = ("/me/submissions", "/me/tokens")
 ADMIN = ("/admin/queue", "/admin/submissions", "/admin/stages",
          "/admin/stages/online_softmax?preview=1", "/admin/users", "/admin/users/admin",
@@ -51,9 +54,17 @@ def measured(service: Service) -> list[str]:
         root = session.scalars(select(User).where(User.handle == "admin")).one()
         people = [create_user(session, f"measured_{n}", Role.SUBMITTER) for n in range(4)]
         pages = attention(session, stages["online_attention"], root, people)
+        session.merge(silent_worker())
         wrong = store(session, root, stages["online_softmax"], wrong_from_row(stages["online_softmax"]), b"", hours=1)
         wrong_page = f"/submissions/{wrong.id}"
     return [wrong_page, pages["accepted"], pages["compared"], "/leaderboard/online_attention"]
+
+
+def silent_worker() -> WorkerRow:
+    """One that reported a GPU yesterday, and whose queue takes no submissions."""
+    worker = next(each for each in gpu_workers() if not each.healthy)
+    worker.heartbeat_at = now() - timedelta(days=1)
+    return worker
 
 
 @pytest.mark.parametrize("whose", ["open", "own", "administration"])
