@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Literal
 
 import httpx
 import pytest
@@ -70,7 +71,13 @@ def silent_worker() -> WorkerRow:
 @pytest.mark.parametrize("whose", ["open", "own", "administration"])
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
 def test_pages_fit_and_axe_finds_nothing(
-    visit: Open, service: Service, graded: list[str], measured: list[str], width: int, theme: str, whose: str
+    visit: Open,
+    service: Service,
+    graded: list[str],
+    measured: list[str],
+    width: int,
+    theme: Literal["light", "dark"],
+    whose: str,
 ) -> None:
     if not AXE.is_file():
         pytest.skip("axe-core is not installed: npm ci in web/")
@@ -102,7 +109,7 @@ def test_the_editor_keeps_a_draft_compares_and_resets(visit: Open) -> None:
     expect(page.locator(".editor .cm-changedLine")).to_contain_text("# a draft")
     page.reload()
     expect(page.locator(".editor .cm-content")).to_contain_text("# a draft")
-    page.on("dialog", lambda dialog: dialog.accept())
+    page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Reset").click()
     expect(page.locator("textarea[name=source]")).to_have_value(starter)
     expect(page.locator(".editor .cm-content")).not_to_contain_text("# a draft")
