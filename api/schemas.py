@@ -269,7 +269,9 @@ class WorkerView(BaseModel):
     live: bool = Field(description="Whether its heartbeat is recent.")
     heartbeat_at: datetime
     started_at: datetime
-    health: dict[str, Any]
+    health: dict[str, Any] = Field(
+        description="What holds and what does not. `cards`: each GPU with its gauges, whether it is `well`, `why` not, `since` when."
+    )
 
 
 class QueueOverview(BaseModel):
