@@ -270,7 +270,7 @@ class WorkerView(BaseModel):
     heartbeat_at: datetime
     started_at: datetime
     health: dict[str, Any] = Field(
-        description="What holds and what does not. `cards`: each GPU with its gauges, whether it is `well`, `why` not, `since` when."
+        description="What holds and what does not. `cards`: each GPU with gauges, whether it is `well`, `why` not, since when."
     )
 
 

@@ -43,4 +43,4 @@ def document(request: Request, viewer: Viewer, name: str) -> Response:  # noqa: 
     if name not in documents():
         raise Refusal("not_found", f"There is no document of that name; there are {', '.join(documents())}.")
     title, text = documents()[name]
-    return page(request, "docs.html", title=title, name=name, found={}, lesson=render_lesson("", text))
+    return page(request, "docs.html", title=title, name=name, found={}, lesson=render_lesson("", text, top=2))

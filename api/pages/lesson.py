@@ -35,8 +35,11 @@ class Lesson:
 
 
 @lru_cache(maxsize=64)
-def render_lesson(stage: str, text: str) -> Lesson:
-    """The lesson of `stage`. A formula that cannot be typeset is shown as its source, marked, never as an error page."""
+def render_lesson(stage: str, text: str, *, top: int = 3) -> Lesson:
+    """The lesson of `stage`, its headings from level `top` down, below the page's own.
+
+    A formula that cannot be typeset is shown as its source, marked, never as an error page.
+    """
     parser = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable("table")
     dollarmath_plugin(parser, allow_space=False, double_inline=True, renderer=_formula)
     for kind, rule in _rules(stage).items():
@@ -44,7 +47,7 @@ def render_lesson(stage: str, text: str) -> Lesson:
     tokens = parser.parse(text)
     if tokens and tokens[0].tag == "h1":  # the page has the stage's title already
         del tokens[:3]
-    headings = tuple(_shift_headings(tokens))
+    headings = tuple(_shift_headings(tokens, top))
     _name_header_cells(tokens)
     return Lesson(Markup(parser.renderer.render(tokens, parser.options, {})), headings)  # noqa: S704 - html is off
 
@@ -60,19 +63,19 @@ def _formula(latex: str, options: dict[str, bool]) -> str:
     return Markup('<div class="formula" role="group" aria-label="Formula" tabindex="0">{}</div>').format(typeset)
 
 
-def _shift_headings(tokens: Sequence[Token]) -> list[tuple[str, str]]:
-    """Lesson headings start at h3 (the page has h1, its section h2) and carry anchors."""
+def _shift_headings(tokens: Sequence[Token], top: int) -> list[tuple[str, str]]:
+    """Second-level headings stand at `top`, and all carry anchors."""
     found: list[tuple[str, str]] = []
     for index, token in enumerate(tokens):
         if token.type not in ("heading_open", "heading_close"):
             continue
-        level = min(max(int(token.tag[1]) + 1, 3), 6)
+        level = min(max(int(token.tag[1]) + top - 2, top), 6)
         token.tag = f"h{level}"
         if token.type == "heading_open":
             title = tokens[index + 1].content.replace("`", "").replace("$", "")
             anchor = _anchor(title, {known for known, _ in found})
             token.attrSet("id", anchor)
-            if level == 3:
+            if level == top:
                 found.append((anchor, title))
     return found
 
