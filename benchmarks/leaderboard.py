@@ -149,8 +149,8 @@ class Reader:
 
 
 def settled() -> float:
-    """Waits, ten seconds at most, until no more than one process wants to run; returns the load average of a minute."""
-    for _ in range(100):
+    """Waits, three seconds at most, until no more than one process wants to run; returns the load average of a minute."""
+    for _ in range(30):
         running = int(Path("/proc/loadavg").read_text().split()[3].split("/")[0])
         if running <= 2:  # this process is one of them
             break
