@@ -119,7 +119,16 @@ def _stopped(job: Job, finished: Finished) -> Failure:
     )
 
 
+HEAP = frozenset({"malloc", "free", "__nv_aligned_device_malloc"})
+
+
 def _check_static(job: Job, cubin: Cubin) -> None:
+    if cubin.imported & HEAP:
+        message = (
+            "A kernel calls malloc or new. The device's heap is memory that outlives the call and that nobody counts; the "
+            f"stage allows {_allowed(job.stage.spec.limits.workspace_kb)}."
+        )
+        raise Failure(Verdict.CONTRACT_VIOLATION, "workspace", message)
     limit = job.stage.spec.limits.static_kb * 1024
     if cubin.static_bytes > limit:
         message = (
@@ -140,7 +149,7 @@ def _readable(finished: Finished) -> str:
 
 def _first_error(log: str) -> str:
     for line in log.splitlines():
-        if re.search(r"\berror\b|fatal|undefined reference", line):
+        if re.search(r"\b[Ee]rror\b|fatal|undefined reference", line):
             return line[:1000]
     return (log.strip().splitlines() or ["nvcc failed and said nothing"])[-1][:1000]
 

@@ -39,10 +39,14 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Cubin:
-    """kernels by mangled name; static_bytes: all `__device__` and `__constant__` variables together."""
+    """kernels by mangled name; static_bytes: all `__device__` and `__constant__` variables together.
+
+    imported: functions of the driver's own that device code calls, e.g. `malloc`, `vprintf`.
+    """
 
     kernels: dict[str, Kernel]
     static_bytes: int
+    imported: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,8 @@ def read_cubin(data: bytes) -> Cubin:
     """Parses one cubin. Raises MalformedCubinError."""
     try:
         sections = list(_sections(data))
-        symbols = _symbols(data, sections)
+        entries = _symbols(data, sections)
+        symbols = [name for name, _ in entries]
         names = {section.name for section in sections}
         texts = [section.name.removeprefix(".text.") for section in sections if section.name.startswith(".text.")]
         kernels = {name: Kernel(name) for name in texts if f".nv.info.{name}" in names}
@@ -72,7 +77,7 @@ def read_cubin(data: bytes) -> Cubin:
     except (struct.error, IndexError, UnicodeDecodeError, OverflowError) as error:
         raise MalformedCubinError(f"not a cubin: {error}") from error
     static = sum(s.size for s in sections if re.fullmatch(r"\.nv\.(global|global\.init|constant3)", s.name))
-    return Cubin(kernels, static)
+    return Cubin(kernels, static, frozenset(name for name, defined_in in entries if name and not defined_in))
 
 
 def _sections(data: bytes) -> Iterator[_Section]:
@@ -95,16 +100,15 @@ def _text(data: bytes, at: int) -> str:
     return data[at:end].decode("ascii")
 
 
-def _symbols(data: bytes, sections: list[_Section]) -> list[str]:
+def _symbols(data: bytes, sections: list[_Section]) -> list[tuple[str, int]]:
+    """(name, section that defines it; 0 for none) of each symbol."""
     for section in sections:
         if section.name == ".symtab":
             strings = sections[section.link].offset
             if section.size > 24 * MAX_SYMBOLS:
                 raise MalformedCubinError(f"not a cubin: {section.size // 24} symbols; at most {MAX_SYMBOLS}")
-            return [
-                _text(data, strings + struct.unpack_from("<I", data, section.offset + at)[0])
-                for at in range(0, section.size, 24)
-            ]
+            heads = (struct.unpack_from("<IBBH", data, section.offset + at) for at in range(0, section.size, 24))
+            return [(_text(data, strings + name), defined_in) for name, _, _, defined_in in heads]
     return []
 
 
