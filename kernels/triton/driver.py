@@ -16,6 +16,7 @@ from triton.backends.driver import DriverBase
 from triton.backends.nvidia.compiler import CUDABackend
 
 WARP = 32
+LARGEST_GRID = ((1 << 31) - 1, 65535, 65535)
 SCALARS = {"i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64"}
 FLOATS = {"fp16", "bf16", "fp32", "f32", "fp64"}
 
@@ -56,6 +57,8 @@ class Launcher:
         grid = [int(x), int(y), int(z)]
         if min(grid) < 1:
             return
+        if any(size > most for size, most in zip(grid, LARGEST_GRID, strict=True)):
+            raise RuntimeError(f"invalid argument: a grid of {grid}; at most {list(LARGEST_GRID)} can be launched")
         values = list(flat(list(self.source.signature.values()), args))
         ctas = getattr(md, "num_ctas", 1)
         tape.add(

@@ -24,6 +24,7 @@ from sandboxed_frames import framed, receive, send, whole
 from sandboxed_imports import install
 
 SIDE_BY_SIDE = 16
+MAX_ENTRIES, MAX_KERNELS = 5000, 64  # what the trusted side reads (worker/triton/tape.py)
 COMPILING = {"_do_compile", "cache_key"}  # of Triton: where what is wrong with a kernel is found
 UNMAPPED = 0x5000_0000_0000  # where a stage's driver puts tensors that nothing may read
 
@@ -36,10 +37,18 @@ class Tape:
         self.notes = {}
 
     def add(self, op, **fields):
+        if len(self.entries) == MAX_ENTRIES:
+            raise Violation(
+                "tape_too_long", f"more than {MAX_ENTRIES} launches, fills and copies were asked for in one call"
+            )
         self.entries.append({"op": op, **fields})
 
     def note(self, kernel, **facts):
         self.notes[kernel] = facts
+        if len(self.notes) > MAX_KERNELS:
+            raise Violation(
+                "too_many_kernels", f"more than {MAX_KERNELS} kernels were compiled and launched in one call"
+            )
 
     @property
     def launches(self):

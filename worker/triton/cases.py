@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from kernelgate.stages import Case
 from kernelgate.verdicts import Verdict
 from worker.arrays import RawTensor
+from worker.conduct import check_repeat
 from worker.failures import Failure
 from worker.graders import Arrays
 from worker.job import Job
 from worker.placement import Buffer, Edge
 from worker.triton.recording import Call, Order, call
-from worker.triton.tape import Recording, Region, Take, owner
+from worker.triton.tape import Kernel, Recording, Region, Take, owner
 
 CHANGED = "_changed"
+ALIGNMENT = 16
 STORED: dict[str, np.dtype[Any]] = {
     "bfloat16": np.dtype("<u2"),
     "float16": np.dtype("<f2"),
@@ -88,6 +90,7 @@ def checked(job: Job, order: Order, recording: Recording) -> list[Placed]:
             f"Case {order.case.name}: calls are missing.",
             case=order.case.name,
         )
+    _check_named(job, order, recording)
     found = [placed(order.case, take, asked) for take, asked in zip(recording.takes, order.calls, strict=True)]
     for each in found:
         if each.take.results:
@@ -99,6 +102,16 @@ def checked(job: Job, order: Order, recording: Recording) -> list[Placed]:
 
 def _violation(case: Case, reason: str, what: str) -> Failure:
     return Failure(Verdict.CONTRACT_VIOLATION, reason, f"Case {case.name}: {what}", case=case.name)
+
+
+def _check_named(job: Job, order: Order, recording: Recording) -> None:
+    """All calls return the same tensors, each once, and none but judged ones: what is returned is no workspace."""
+    forms = [[(each.name, each.dtype, each.shape) for each in take.results] for take in recording.takes]
+    names = [name for name, _, _ in forms[0]]
+    known = set(job.stage.spec.tensors) - set(order.shapes)
+    if any(form != forms[0] for form in forms) or len(set(names)) != len(names) or not known.issuperset(names):
+        what = f"the calls returned {[name for form in forms for name, _, _ in form]}; the same judged tensors are accepted."
+        raise _violation(order.case, "tape_damaged", what)
 
 
 def _check_launched(call_: Placed) -> None:
@@ -134,9 +147,56 @@ def _square(size: int) -> str:
 
 def _check_results(call_: Placed) -> None:
     for region in call_.take.results:
-        if owner(region, call_.buffers) is None:
+        found = owner(region, call_.buffers)
+        if found is None:
             what = f"{region.name} lies in no memory of this call; return a tensor that the function allocated."
             raise _violation(call_.case, "foreign_tensor", what)
+        beside = found.size - aligned(region.size)
+        if found.written and beside:
+            what = (
+                f"{region.name} takes {region.size:,} bytes of an allocation of {found.size:,}; what lies beside it would be "
+                "workspace that nobody counts. Return a tensor that was allocated by itself, as torch.empty_like does."
+            )
+            raise _violation(call_.case, "shared_allocation", what)
+
+
+def aligned(size: int) -> int:
+    """Bytes that a tensor of `size` bytes is given when it is allocated by itself, as kernels/triton/device.py has it."""
+    return max(ALIGNMENT, -(-size // ALIGNMENT) * ALIGNMENT)
+
+
+def same_work(first: Placed, second: Placed, kernels: Mapping[str, Kernel]) -> bool:
+    """Whether two calls ask the same of the device: the same kernels on the same numbers and places of their memory."""
+    return _relative(first, kernels) == _relative(second, kernels)
+
+
+def _relative(call_: Placed, kernels: Mapping[str, Kernel]) -> list[Any]:
+    """A call's entries and results with kernels by their content and addresses by the buffer they lead into."""
+
+    def place(address: int) -> tuple[str, int]:
+        for name, buffer in call_.buffers.items():
+            if buffer.address <= address <= buffer.address + buffer.size:
+                return name, address - buffer.address
+        return "", address
+
+    def relative(entry: Mapping[str, Any]) -> dict[str, Any]:
+        found = dict(entry)
+        for key in ("to", "source", "scratch"):
+            if key in found:
+                found[key] = place(found[key])
+        if "args" in found:
+            found["args"] = [[kind, place(value) if kind.startswith("*") else value] for kind, value in found["args"]]
+            found["kernel"] = (kernels[found["kernel"]].image, kernels[found["kernel"]].name)
+        return found
+
+    return [[relative(entry) for entry in call_.take.entries], [place(each.address) for each in call_.take.results]]
+
+
+def check_repeats(case: Case, first: Mapping[str, RawTensor], second: Mapping[str, RawTensor]) -> None:
+    """Raises Failure unless two calls on one input returned the same values; any NaN equals any other."""
+    for name, raw in first.items():
+        if raw.data != second[name].data:
+            check_repeat(case.name, name, raw.numbers(), second[name].numbers())
 
 
 def arrays_of(regions: tuple[Region, ...], data: bytes) -> dict[str, RawTensor]:

@@ -25,7 +25,7 @@ from worker.job import CaseRun, Job
 from worker.placement import Edge
 from worker.program import program
 from worker.sandbox import Session, SessionEnded
-from worker.triton.cases import Placed, arrays_of, checked, judged, order_for, runs_of
+from worker.triton.cases import Placed, arrays_of, check_repeats, checked, judged, order_for, runs_of, same_work
 from worker.triton.facts import tables
 from worker.triton.recording import MAX_PAYLOAD, Recorder, Target
 from worker.triton.tape import Kernel, Recording
@@ -79,9 +79,9 @@ def run_cases(job: Job) -> Iterator[CaseRun]:
             recording = found[order.case.name]
             if isinstance(recording, Failure):
                 raise recording
-            # The second recording is there to be made: what a file keeps of its first call shows in the next one.
-            calls[order.case.name] = checked(job, order, recording)[0]
-            yield interpreter.run(calls[order.case.name], recording, inputs[order.case.name])
+            first, second = checked(job, order, recording)
+            calls[order.case.name] = first
+            yield interpreter.run(first, second, recording, inputs[order.case.name])
         kernels = {name: each.kernels for name, each in found.items() if isinstance(each, Recording)}
         job.tables = tables(list(calls.values()), kernels)
 
@@ -94,14 +94,21 @@ class Interpreter:
         self.session = session
         self.known: dict[tuple[bytes, str], str] = {}
 
-    def run(self, call: Placed, recording: Recording, inputs: Arrays) -> CaseRun:
-        """Runs a case's tape on each of its inputs. Raises Failure for what its kernels did wrong."""
+    def run(self, call: Placed, again: Placed, recording: Recording, inputs: Arrays) -> CaseRun:
+        """Runs a case's tape on each of its inputs. Raises Failure for what its kernels did wrong.
+
+        again: the second call that was recorded. What a file keeps of its first call shows there, and where it asks for other
+        work than the first one, it is run too and has to agree.
+        """
         if not call.take.results:  # a case about what the function refuses: it has said so while it was recorded
             return CaseRun(call.case, inputs, {}, None)
         entries = self._entries(call, recording)
+        other = None if same_work(call, again, recording.kernels) else self._entries(again, recording)
         outputs, ms = [], 0.0
         for given in runs_of(inputs):
             raw, took = self._play(call, entries, given)
+            if other is not None:
+                check_repeats(call.case, raw, self._play(again, other, given)[0])
             outputs.append(raw)
             ms += took
         return CaseRun(call.case, inputs, judged(self.job, call.case, inputs, outputs), ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ MAX_PAYLOAD = 64 << 20
 ALLOCATIONS = 16
 """Tensors that one call may allocate: so many addresses are drawn for it."""
 COMPILER_ERRORS = {"CompilationError", "UnsupportedLanguageConstruct", "CompileTimeAssertionFailure", "PTXASError"}
+
+
+_KILLED = {-number: number.name for number in signal.Signals}
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,9 @@ class Recorder:
     def _failure(self, header: dict[str, Any], case: str | None) -> Failure:
         """What a case or the loading ended with, in the words that every backend uses."""
         where = f"Case {case}: " if case else ""
+        if header.get("kind") == "gone" and header.get("status") in _KILLED:
+            message = f"{where}the process was ended by {_KILLED[header['status']]} while it was recorded."
+            return Failure(Verdict.RUNTIME_ERROR, "crashed", message, case=case)
         if header.get("kind") == "gone":
             message = f"{where}the process exited while it was recorded; return from the function instead."
             return Failure(Verdict.RUNTIME_ERROR, "ended_early", message, case=case)

@@ -19,7 +19,8 @@ from kernelgate.stages import Case
 from kernelgate.verdicts import Phase, Verdict
 from worker import turns
 from worker.arrays import RawTensor
-from worker.conduct import check_memory, check_repeat
+from worker.compile import HEAP
+from worker.conduct import check_memory
 from worker.cubin import MalformedCubinError, read_cubin
 from worker.failures import Failure
 from worker.gpu import GRACE_S, MEASURE_S, awaited, timing_of
@@ -27,8 +28,8 @@ from worker.graders import Arrays
 from worker.job import CaseRun, Job
 from worker.measuring import Bench, Spare
 from worker.placement import Buffer, Edge
-from worker.tape import MAX_DYNAMIC_SHARED
-from worker.triton.cases import Placed, arrays_of, checked, judged, order_for, runs_of
+from worker.tape import MAX_DYNAMIC_SHARED, MalformedTapeError, UnjoinedError, read_tape
+from worker.triton.cases import Placed, arrays_of, check_repeats, checked, judged, order_for, runs_of
 from worker.triton.facts import resources, speeds, tables
 from worker.triton.recording import Order, Recorder, Target
 from worker.triton.tape import Kernel, Recording, Region, owner
@@ -148,9 +149,7 @@ class _Grading:
             (first, took), (second, _) = (
                 self._replay(call, tape, given) for call, tape in zip(calls, tapes, strict=False)
             )
-            for name, raw in first.items():
-                if raw.data != second[name].data:
-                    check_repeat(case.name, name, raw.numbers(), second[name].numbers())
+            check_repeats(case, first, second)
             outputs.append(first)
             ms += took
         return case, outputs, ms
@@ -158,12 +157,12 @@ class _Grading:
     def _tape(self, call: Placed, kernels: Mapping[str, Kernel]) -> bytes:
         """The call in the bench's own form; sends the cubins that the bench does not have yet."""
         prefixes = {key: self._loaded(kernel, call.case) for key, kernel in kernels.items()}
-        lines = [line for entry in call.take.entries for line in _lines(entry, kernels, prefixes, call.case)]
-        return "\n".join(json.dumps(line) for line in [*lines, {"op": "end"}]).encode()
+        return tape_of(call, kernels, prefixes)
 
     def _loaded(self, kernel: Kernel, case: Case) -> str:
         identity = (kernel.image, kernel.name)
         if identity not in self.known:
+            check_memory_of_its_own(self.job, kernel, case)
             self.known[identity] = f"{len(self.known)}/"
             self.bench.send({"kind": "module", "which": "user", "prefix": self.known[identity]}, kernel.image)
             self._answer("loaded", GRACE_S, case)
@@ -235,6 +234,40 @@ def _results(call: Placed, written: Mapping[str, bytes]) -> dict[str, RawTensor]
     return arrays_of(call.take.results, b"".join(part(region) for region in call.take.results))
 
 
+def check_memory_of_its_own(job: Job, kernel: Kernel, case: Case) -> None:
+    """Raises Failure where a kernel has memory besides its arguments that outlives a call, which the stage does not count."""
+    try:
+        cubin = read_cubin(kernel.image)
+    except MalformedCubinError as error:
+        raise damaged(case, f"a kernel is no cubin ({error})") from error
+    limit = job.stage.spec.limits.static_kb * 1024
+    if cubin.imported & HEAP or cubin.static_bytes > limit:
+        what = f"{cubin.static_bytes:,} bytes of variables" if cubin.static_bytes > limit else "the device's heap"
+        message = (
+            f"Case {case.name}: the kernel {kernel.name} uses {what}; the stage allows {limit:,} bytes of variables."
+        )
+        raise Failure(Verdict.CONTRACT_VIOLATION, "workspace", message, case=case.name)
+
+
+def damaged(case: Case, what: str) -> Failure:
+    """Only the submission can have changed what the recorder wrote."""
+    return Failure(Verdict.CONTRACT_VIOLATION, "tape_damaged", f"Case {case.name}: {what[:300]}.", case=case.name)
+
+
+def tape_of(call: Placed, kernels: Mapping[str, Kernel], prefixes: Mapping[str, str]) -> bytes:
+    """A call in the bench's own form, which the bench will accept. Raises Failure for a call that is in none.
+
+    prefixes: what stands before each kernel's name in the bench, by key.
+    """
+    lines = [line for entry in call.take.entries for line in _lines(entry, kernels, prefixes, call.case)]
+    raw = "\n".join(json.dumps(line) for line in [*lines, {"op": "end"}]).encode()
+    try:
+        read_tape(raw, dict(call.buffers))
+    except (MalformedTapeError, UnjoinedError) as error:
+        raise damaged(call.case, f"the recording cannot be replayed ({error})") from error
+    return raw
+
+
 def _lines(
     entry: dict[str, Any], kernels: Mapping[str, Kernel], prefixes: Mapping[str, str], case: Case
 ) -> Iterator[dict[str, Any]]:
@@ -283,8 +316,7 @@ def arguments(entry: dict[str, Any], kernel: Kernel, case: Case) -> bytes:
             offset, size = sizes[len(given)]
             block[offset : offset + size] = int(entry["scratch"]).to_bytes(size, "little")
     except (MalformedCubinError, KeyError, ValueError, OverflowError, struct.error) as error:
-        message = f"Case {case.name}: a launch does not fit its kernel ({type(error).__name__}: {str(error)[:200]})."
-        raise Failure(Verdict.CONTRACT_VIOLATION, "tape_damaged", message, case=case.name) from error
+        raise damaged(case, f"a launch does not fit its kernel ({type(error).__name__}: {str(error)[:200]})") from error
     return bytes(block)
 
 
@@ -298,9 +330,7 @@ def _packed(kind: str, value: Any, size: int) -> bytes:
     if kind.startswith("*") or kind[0] in "iu":
         return int(value).to_bytes(size, "little", signed=int(value) < 0)
     number = float.fromhex(value)
-    if kind == "bf16":
-        return struct.pack("<f", number)[2:]
-    packed = struct.pack(FORMATS[kind], number)
+    packed = struct.pack("<f", number)[2:] if kind == "bf16" else struct.pack(FORMATS[kind], number)
     if len(packed) != size:
         raise ValueError(f"a {kind} for a parameter of {size} bytes")
     return packed

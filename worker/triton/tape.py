@@ -7,6 +7,7 @@ that fits is replayed, and the values that come out are judged.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,8 @@ SIZES = {
     **dict.fromkeys(("i64", "u64", "fp64"), 8),
 }
 """Bytes of an argument by its Triton type; pointers start with a star and take eight."""
+SYMBOL = re.compile(r"[\w.$@]+", re.ASCII)
+"""A kernel's name, which is shown as it is: in tables, on pages, in terminals."""
 
 
 class MalformedRecordingError(ValueError):
@@ -83,7 +86,7 @@ def read_recording(header: dict[str, Any], payload: bytes) -> Recording:
         kernels = dict(_kernels(header["kernels"], payload[length:]))
         listed = json.loads(payload[:length])
         return Recording(tuple(_take(item, kernels) for item in _list(listed, 8)), kernels)
-    except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, AttributeError) as error:
         raise MalformedRecordingError(f"{type(error).__name__}: {str(error)[:200]}") from error
 
 
@@ -94,6 +97,8 @@ def _kernels(listed: Any, images: bytes) -> Any:
         image = images[at : at + size]
         at += size
         key, name = _text(item, "key", 40), _text(item, "name", 400)
+        if not SYMBOL.fullmatch(name):
+            raise ValueError("a kernel's name that is no symbol of an object file")
         numbers = [_number(item, field, range(1 << 20)) for field in ("shared", "warps", "stages")]
         yield key, Kernel(key, name, image, *numbers)
     if at != len(images):
