@@ -100,7 +100,7 @@ def main() -> None:
     asked = parser.parse_args()
     folder = (settings().graders_dir / "online_attention").relative_to(Path.cwd())
     backend.kernel_resources = lambda _: ()  # nvcc's report is no part of the emulator
-    compiler = toolchain().version
+    compiler = toolchain().compiler.version
     rows = []
     for path in asked.files or [folder / "solution" / "attention.cu", folder / "starter" / "attention.cu"]:
         rows.append(measure(path, quick=asked.quick))

@@ -124,6 +124,13 @@ class Settings(BaseSettings):
             "speed is not judged; see docs/emulator.md."
         ),
     ] = True
+    emulator_compiler: Annotated[
+        str,
+        Field(
+            description="The C++ compiler of the emulator, a name or a path: g++ 12 or clang++ 14, or newer; empty: g++, else "
+            "clang++. `kernelgate doctor` says which is used."
+        ),
+    ] = ""
     emulator_cache: Annotated[
         str, Field(description="Where the emulator keeps its prebuilt runtimes; empty: `emulator` in the data folder.")
     ] = ""

@@ -140,7 +140,7 @@ def _calibrations(stage: Stage) -> Iterator[Check]:
 
 def _graded(stage: Stage, sandbox: Sandbox, what: _Shipped) -> Check:
     if isinstance(what, _Brief):
-        check = _judged(stage, what.example, _grade(stage.short(), sandbox, what.example.path))
+        check = judged(stage, what.example, _grade(stage.short(), sandbox, what.example.path))
         return check if check.ok else _example(stage, sandbox, what.example)
     return _example(stage, sandbox, what) if isinstance(what, Example) else what(stage, sandbox)
 
@@ -175,10 +175,10 @@ def _example(stage: Stage, sandbox: Sandbox, example: Example) -> Check:
     result = _grade(stage, sandbox, example.path)
     if result.verdict is Verdict.TIME_LIMIT is not example.verdict:
         result = _grade(stage, sandbox, example.path)  # a machine that was busy for a moment is no proof of anything
-    return _judged(stage, example, result)
+    return judged(stage, example, result)
 
 
-def _judged(stage: Stage, example: Example, result: Result) -> Check:
+def judged(stage: Stage, example: Example, result: Result) -> Check:
     """Whether a result is the one that was promised, in everything that was stated."""
     wanted = expectation(stage, example, result)
     found_mistake = result.mistake.name if result.mistake else None

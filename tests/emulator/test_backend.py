@@ -71,7 +71,7 @@ def test_the_starter_ends_as_correct_with_its_gate_unjudged(
     result = graded(stage, sandbox, "starter/attention.cu")
     assert (result.verdict, result.reason) == (Verdict.CORRECT, "speed_not_judged"), result.message
     assert result.timing is None
-    assert result.machine["emulator"] == compiler.version
+    assert result.machine["emulator"] == compiler.compiler.version
     assert "not judged" in result.machine["speed"]
     assert [case.state for case in result.cases] == ["right"] * len(stage.spec.cases)
 

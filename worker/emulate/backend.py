@@ -122,7 +122,7 @@ class _Emulation:
         """Compiles the submission for `passes`; together they take less than twice the longest of them."""
         job = self.job
         tools = toolchain()
-        job.machine = {"emulator": tools.version, "speed": "emulated: speed not judged on this machine"}
+        job.machine = {"emulator": tools.compiler.version, "speed": "emulated: speed not judged on this machine"}
         made = build(
             tools,
             self.seam,

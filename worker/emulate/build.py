@@ -91,14 +91,20 @@ def _rewritten(seam: Seam, source: str) -> str:
 
 
 def _script(toolchain: Toolchain, passes: list[Pass], callers: Mapping[Pass, Path]) -> str:
-    """A shell script that compiles all passes at once; the first one's messages are shown, the others' are the same."""
+    """A shell script that compiles all passes at once; the first one's messages are shown, the others' are the same.
+
+    Where the first was compiled and another was not, that one's are shown: a sanitizer may refuse what passes without it.
+    """
     lines = ["status=0"]
     for at, build in enumerate(passes):
         compile_it = shlex.join(toolchain.compile_command(build, "submission.cpp", f"{build}.o"))
         link_it = shlex.join(toolchain.link_command(build, [f"{build}.o", str(callers[build])], str(build)))
-        silent = "" if at == 0 else " 2>/dev/null"
-        lines.append(f"( {compile_it} && {link_it} ){silent} & job{at}=$!")
-    lines += [f"wait $job{at} || status=1" for at in range(len(passes))]
+        kept = "" if at == 0 else f" 2>messages{at}"
+        lines.append(f"( {compile_it} && {link_it} ){kept} & job{at}=$!")
+    lines += ["wait $job0 || status=1"]
+    lines += [
+        f"wait $job{at} || {{ [ $status = 1 ] || cat messages{at} >&2; status=1; }}" for at in range(1, len(passes))
+    ]
     return "\n".join([*lines, "exit $status"])
 
 

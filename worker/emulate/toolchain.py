@@ -1,4 +1,4 @@
-"""The C++ compiler of this host, and what is compiled once for it: the emulator's runtime and its precompiled header.
+"""A compiler with its flags, and what is compiled once for it: the emulator's runtime and its precompiled header.
 
 Both lie in `<data_dir>/emulator/<hash>`, where the hash covers the compiler, the flags and every file of `kernels/emulator`:
 a new release, or another compiler, makes a new folder. Building takes about 15 s once; several workers wait for one another.
@@ -10,11 +10,11 @@ import fcntl
 import hashlib
 import importlib.util
 import os
-import platform
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,14 +23,11 @@ from pathlib import Path
 from types import ModuleType
 
 from kernelgate.settings import settings
+from worker.emulate.compilers import Compiler, ToolchainError, find_compiler
 from worker.seam import Kind, Parameter
 
-OLDEST_GCC, OLDEST_CLANG = 12, 14
 HEADER = "cuda_runtime.h"
-
-
-class ToolchainError(RuntimeError):
-    """No compiler that can be used, or one that does not compile our own files; the text says which and what to do."""
+RUNTIME = ("runtime.o", "switch.o")
 
 
 class Pass(StrEnum):
@@ -75,42 +72,12 @@ def rewriter() -> ModuleType:
     return module
 
 
-def find_compiler() -> Path:
-    """$CXX, else g++ (12 or newer), else clang++ (14 or newer). Raises ToolchainError saying what was found."""
-    seen = []
-    for name in filter(None, (os.environ.get("CXX"), "g++", "clang++")):
-        path = shutil.which(name)
-        if path is None:
-            seen.append(f"{name}: not found")
-            continue
-        version = _major(Path(path))
-        if version >= (OLDEST_CLANG if _is_clang(Path(path)) else OLDEST_GCC):
-            return Path(path)
-        seen.append(f"{path}: version {version}")
-    raise ToolchainError(
-        f"no C++ compiler for the emulator ({'; '.join(seen)}); install g++ {OLDEST_GCC} or clang++ {OLDEST_CLANG}, or newer"
-    )
+def _vector_flags(machine: str) -> tuple[str, ...]:
+    """Instructions that the host has: fused multiply-add rounds as a GPU does, without it sums differ in the last place.
 
-
-@cache
-def _version_text(compiler: Path) -> str:
-    told = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=30, check=False)
-    return told.stdout.splitlines()[0] if told.stdout else "unknown"
-
-
-def _is_clang(compiler: Path) -> bool:
-    return "clang" in _version_text(compiler)
-
-
-def _major(compiler: Path) -> int:
-    told = subprocess.run([compiler, "-dumpversion"], capture_output=True, text=True, timeout=30, check=False)
-    first = told.stdout.strip().split(".")[0]
-    return int(first) if first.isdigit() else 0
-
-
-def _vector_flags() -> tuple[str, ...]:
-    """Instructions that the host has: fused multiply-add rounds as a GPU does, without it sums differ in the last place."""
-    if platform.machine() != "x86_64":
+    Every aarch64 has them.
+    """
+    if machine != "x86_64":
         return ()
     try:
         words = set(Path("/proc/cpuinfo").read_text().split())
@@ -123,15 +90,7 @@ def _vector_flags() -> tuple[str, ...]:
 class Toolchain:
     """A compiler with its flags, and the folder of what was prebuilt for them."""
 
-    compiler: Path
-
-    @cached_property
-    def clang(self) -> bool:
-        return _is_clang(self.compiler)
-
-    @cached_property
-    def version(self) -> str:
-        return _version_text(self.compiler)
+    compiler: Compiler
 
     @cached_property
     def programs(self) -> tuple[Path, ...]:
@@ -144,7 +103,8 @@ class Toolchain:
 
     @cached_property
     def folder(self) -> Path:
-        digest = hashlib.sha256(repr((self.version, [self.flags(build) for build in Pass])).encode())
+        flags = [self.flags(build) for build in Pass]
+        digest = hashlib.sha256(repr((self.compiler.version, self.compiler.machine, flags)).encode())
         for path in sorted(emulator_folder().rglob("*")):
             if path.is_file() and path.suffix in ("", ".h", ".cpp", ".S"):
                 digest.update(path.name.encode() + path.read_bytes())
@@ -154,14 +114,14 @@ class Toolchain:
         """Compiler flags of a pass, for submissions and their precompiled header alike (they have to agree)."""
         # nvcc inlines every device function; g++ does so for small ones at -O3 alone, which is worth a factor of two.
         level = "-O3" if build is Pass.PLAIN else "-O2"
-        flags = [*COMMON, level, *_vector_flags(), "-I", str(emulator_folder() / "include")]
+        flags = [*COMMON, level, *_vector_flags(self.compiler.machine), "-I", str(emulator_folder() / "include")]
         if build is Pass.ASAN:
             flags += ["-fsanitize=address", "-DEMULATOR_ASAN"]
         elif build is Pass.CHECK:
             flags += ["-fsanitize=thread,alignment", "-DEMULATOR_CHECK"]
             flags += (
                 ["-mllvm", "-tsan-distinguish-volatile=1"]
-                if self.clang
+                if self.compiler.clang
                 else ["-fno-sanitize-recover=alignment", "--param", "tsan-distinguish-volatile=1"]
             )
         return tuple(flags)
@@ -178,41 +138,43 @@ class Toolchain:
     def compile_command(self, build: Pass, source: str, output: str) -> list[str]:
         """Compiles a rewritten submission, with the precompiled header first as nvcc would include its own."""
         header = self.folder / build / HEADER
-        include = ["-include-pch", f"{header}.pch"] if self.clang else ["-include", str(header)]
-        return [str(self.compiler), *self.flags(build), *include, "-c", source, "-o", output]
+        include = ["-include-pch", f"{header}.pch"] if self.compiler.clang else ["-include", str(header)]
+        return [str(self.compiler.path), *self.flags(build), *include, "-c", source, "-o", output]
 
     def link_command(self, build: Pass, objects: list[str], output: str) -> list[str]:
         sanitize = ["-fsanitize=address"] if build is Pass.ASAN else []
-        runtime = str(self.folder / build / "runtime.a")
-        # The archive's hooks and handlers are wanted whole; pthread is part of libc on new systems only.
-        whole = ["-Wl,--whole-archive", runtime, "-Wl,--no-whole-archive"]
-        return [str(self.compiler), "-no-pie", *sanitize, *objects, *whole, "-pthread", "-o", output]
+        runtime = [str(self.folder / build / name) for name in RUNTIME]
+        # pthread is part of libc on new systems only.
+        return [str(self.compiler.path), "-no-pie", *sanitize, *objects, *runtime, "-pthread", "-o", output]
 
-    def prepare(self) -> None:
+    def prepare(self, passes: Sequence[Pass] = tuple(Pass)) -> None:
         """Builds what is missing. Raises ToolchainError with the compiler's words when our own files do not compile."""
-        if (self.folder / "complete").exists():
+        if not self._unprepared(passes):
             return
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder.parent / f"{self.folder.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if (self.folder / "complete").exists():
-                return
-            shutil.rmtree(self.folder, ignore_errors=True)
-            for build in Pass:
-                (self.folder / build).mkdir(parents=True)
+            wanted = self._unprepared(passes)
+            for build in wanted:
+                shutil.rmtree(self.folder / build, ignore_errors=True)
+                (self.folder / build).mkdir()
             with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
                 parts = [
-                    pool.submit(part, build) for build in Pass for part in (self._build_runtime, self._build_header)
+                    pool.submit(part, build) for build in wanted for part in (self._build_runtime, self._build_header)
                 ]
             for done in parts:
                 done.result()
-            (self.folder / "complete").touch()
+            for build in wanted:
+                (self.folder / build / "complete").touch()
         os.utime(self.folder)
+
+    def _unprepared(self, passes: Sequence[Pass]) -> list[Pass]:
+        return [build for build in passes if not (self.folder / build / "complete").exists()]
 
     def _build_header(self, build: Pass) -> None:
         folder = self.folder / build
         (folder / HEADER).write_text(f'#include "{emulator_folder() / "include" / HEADER}"\n')
-        suffix = ".pch" if self.clang else ".gch"
+        suffix = ".pch" if self.compiler.clang else ".gch"
         language = ["-x", "c++-header"]
         self._run([*self.flags(build), *language, str(folder / HEADER), "-o", str(folder / HEADER) + suffix])
 
@@ -221,14 +183,9 @@ class Toolchain:
         folder, source = self.folder / build, emulator_folder()
         parts = [*sorted((source / "runtime").glob("*.cpp")), source / "seam" / "host.cpp"]
         (folder / "runtime.cpp").write_text("".join(f'#include "{path}"\n' for path in parts))
-        objects = [str(folder / "runtime.o"), str(folder / "switch.o")]
-        self._run([*self.runtime_flags(build), "-c", str(folder / "runtime.cpp"), "-o", objects[0]])
-        self._run(["-c", str(source / "runtime" / "switch.S"), "-o", objects[1]])
-        archive = subprocess.run(
-            ["ar", "rcs", folder / "runtime.a", *objects], capture_output=True, text=True, timeout=60, check=False
-        )
-        if archive.returncode:
-            raise ToolchainError(f"ar: {archive.stderr[-500:]}; install binutils")
+        compiled, switch = (str(folder / name) for name in RUNTIME)
+        self._run([*self.runtime_flags(build), "-c", str(folder / "runtime.cpp"), "-o", compiled])
+        self._run(["-c", str(source / "runtime" / "switch.S"), "-o", switch])
 
     def caller(self, build: Pass, name: str, signature: str, parameters: tuple[Parameter, ...]) -> Path:
         """The object that calls a seam of this signature in a pass; compiled once."""
@@ -247,10 +204,10 @@ class Toolchain:
 
     def _run(self, arguments: list[str]) -> None:
         done = subprocess.run(
-            [self.compiler, *arguments], capture_output=True, text=True, timeout=300, check=False, cwd=self.folder
+            [self.compiler.path, *arguments], capture_output=True, text=True, timeout=300, check=False, cwd=self.folder
         )
         if done.returncode:
-            raise ToolchainError(f"{self.compiler} does not compile the emulator: {done.stderr[-2000:]}")
+            raise ToolchainError(f"{self.compiler.path} does not compile the emulator: {done.stderr[-2000:]}")
 
 
 def declaration(signature: str) -> str:
@@ -285,8 +242,7 @@ def toolchain() -> Toolchain:
 
 def compiler() -> str:
     """The compiler that this host emulates CUDA with, by its path and version. Raises ToolchainError."""
-    found = Toolchain(find_compiler())
-    return f"{found.compiler} ({found.version})"
+    return str(find_compiler())
 
 
 def missing() -> str | None:
@@ -295,6 +251,4 @@ def missing() -> str | None:
         find_compiler()
     except ToolchainError as error:
         return str(error)
-    if platform.machine() not in ("x86_64", "aarch64"):
-        return f"the emulator's fibres are written for x86-64 and aarch64; this is {platform.machine()}"
     return None

@@ -361,6 +361,9 @@ using emulator::check_access;
   type __tsan_atomic##bits##_fetch_sub(volatile type* a, type v, int) { return __atomic_fetch_sub(a, v, __ATOMIC_SEQ_CST); } \
   type __tsan_atomic##bits##_fetch_and(volatile type* a, type v, int) { return __atomic_fetch_and(a, v, __ATOMIC_SEQ_CST); } \
   type __tsan_atomic##bits##_fetch_or(volatile type* a, type v, int) { return __atomic_fetch_or(a, v, __ATOMIC_SEQ_CST); }   \
+  type __tsan_atomic##bits##_fetch_xor(volatile type* a, type v, int) { return __atomic_fetch_xor(a, v, __ATOMIC_SEQ_CST); } \
+  type __tsan_atomic##bits##_fetch_nand(volatile type* a, type v, int) { return __atomic_fetch_nand(a, v, __ATOMIC_SEQ_CST); } \
+  type __tsan_atomic##bits##_compare_exchange_val(volatile type* a, type c, type v, int, int) { __atomic_compare_exchange_n(a, &c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); return c; } \
   int __tsan_atomic##bits##_compare_exchange_strong(volatile type* a, type* c, type v, int, int) { return __atomic_compare_exchange_n(a, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); } \
   int __tsan_atomic##bits##_compare_exchange_weak(volatile type* a, type* c, type v, int, int) { return __atomic_compare_exchange_n(a, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); }
 extern "C" {
