@@ -36,11 +36,13 @@ def compiler() -> Toolchain:
 
 @dataclass(frozen=True)
 class Emulated:
-    """A submission with its programs; call it to run one of them."""
+    """A submission with its programs; call it to run one of them. starter: a script that starts a program for another
+    processor, put before it."""
 
     seam: Seam
     programs: Programs
     sandbox: Sandbox
+    starter: bytes = b""
 
     def __call__(
         self,
@@ -56,7 +58,7 @@ class Emulated:
         workspace: int = 0,
     ) -> Ran:
         call = Call(inputs, outputs, values, workspace)
-        executable = self.programs.executables[build]
+        executable = self.starter + self.programs.executables[build]
         return run(
             self.sandbox, self.seam, build, executable, call, limits=limits, workers=workers, order=order, seed=seed
         )
@@ -65,10 +67,13 @@ class Emulated:
 @pytest.fixture(scope="session")
 def emulate(compiler: Toolchain, sandbox: Sandbox) -> Callable[..., Emulated]:
     """emulate(name, signature, source, passes=…): compiles a seam; raises worker.failures.Failure as grading does."""
+    return compiling(compiler, sandbox)
 
+
+def compiling(toolchain: Toolchain, sandbox: Sandbox, starter: bytes = b"") -> Callable[..., Emulated]:
     def compiled(name: str, signature: str, source: str, passes: Iterable[Pass] = tuple(Pass)) -> Emulated:
         seam = Seam(name, signature, f"{name}.cu")
-        return Emulated(seam, build(compiler, seam, source, passes, sandbox=sandbox), sandbox)
+        return Emulated(seam, build(toolchain, seam, source, passes, sandbox=sandbox), sandbox, starter)
 
     return compiled
 

@@ -21,6 +21,7 @@ class Sample:
     """One kernel file. outputs: shape and dtype by parameter; expected: of the named outputs that are compared.
 
     tolerance: relative to the largest expected value; 0 asks for equality, which holds where the order of arithmetic is fixed.
+    portable: whether a GPU gives the same answer; not where the kernel's values are the device's own.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Sample:
     expected: Callable[[Arrays], Arrays]
     values: Mapping[str, float] = field(default_factory=dict)
     tolerance: float = 0.0
+    portable: bool = True
 
     @property
     def source(self) -> str:
@@ -178,6 +180,32 @@ def _mix(a: Arrays) -> Arrays:
         return h + min(v, 12345) - max(signed(v), -7) & word
 
     return {"out": np.array([one(int(v)) for v in a["x"]], dtype=np.uint32)}
+
+
+def _votes(a: Arrays) -> Arrays:
+    """votes.cu lane by lane, in numpy's wrapping 32-bit integers."""
+    told = []
+    for warp in np.pad(a["x"], (0, -a["x"].size % 32)).reshape(-1, 32).astype(np.int64):
+        lane = np.arange(32)
+        halves = warp.reshape(2, 16)
+        h = np.full(32, 3 * int((warp > -90).all())) + 5 * np.repeat((halves > 80).any(axis=1), 16)
+        parts = [
+            np.full(32, warp.sum()),
+            np.repeat(halves.max(axis=1) - halves.min(axis=1), 16),
+            np.full(32, np.bitwise_xor.reduce(warp) & 0xFF),
+            warp[5] + warp[lane // 8 * 8 + 3],
+            np.where(lane >= 2, warp[lane - 2], warp) + np.where(lane % 4 >= 1, warp[lane - 1], warp),
+            np.full(32, 1 + 16),
+        ]
+        for part in parts:
+            h = h * 31 + part
+        told.append(h)
+    return {"out": np.concatenate(told)[: a["x"].size].astype(np.uint32).view(np.int32)}
+
+
+def _pipeline(a: Arrays) -> Arrays:
+    v = a["x"].astype(np.float64).reshape(-1, 32, 4)
+    return {"y": (0.5 * (v[..., 0] - v[..., 1]) + v[..., 2] - v[..., 3]).sum(axis=0)}
 
 
 SAMPLES = (
@@ -330,5 +358,15 @@ SAMPLES = (
         {"out": (700, "int32"), "counts": (2, "int32")},
         _compaction,
         {"n": 700},
+    ),
+    Sample("votes", arrays(x=integers(-99, 99, 200)), {"out": (200, "int32")}, _votes, {"n": 200}),
+    Sample("pipeline", arrays(x=normal(7 * 32 * 4)), {"y": (32, "float32")}, _pipeline, {"tiles": 7}, 1e-6),
+    Sample(
+        "questions",
+        lambda _: {},
+        {"out": (8, "int32")},
+        lambda _: {"out": np.array([9, 32, 16, 227 << 10, 2, 1, 1, 1024])},
+        {"n": 8},
+        portable=False,
     ),
 )

@@ -4,27 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
-import numpy as np
 import pytest
 
-from kernelgate.stages import Limits
 from tests.emulator.conftest import Emulated
-from worker.emulate.run import Ran
+from tests.emulator.planted_file import KERNELS, SOURCE, Planted, compile_bugs
 from worker.emulate.toolchain import Pass
-
-SOURCE = (Path(__file__).parent / "planted" / "bugs.cu").read_text()
-KERNELS = re.findall(r"^KERNEL\((\w+)\)", SOURCE, re.MULTILINE)
-SIGNATURE = 'extern "C" void bugs(const float* x, float* y, int bug, cudaStream_t stream)'
-TWO_BLOCKS = (
-    "blocks_race",
-    "blocks_race_on_variable",
-    "flag_without_fence",
-    "right_flag_with_fence",
-    "right_last_block",
-)
-LIMITS = Limits(wall_s=30, case_s=2, memory_mb=2048)
 
 NONE = ""
 # bug: what the plain, the ASan and the check pass find
@@ -65,27 +50,9 @@ MATRIX: dict[str, tuple[str, str, str]] = {
 }
 
 
-def _source() -> str:
-    """The planted file with its kernels listed in their order."""
-    numbers = {name: str(KERNELS.index(name)) for name in ("freed_array", "host_pointer", "null_pointer")}
-    two = " || ".join(f"(bug) == {KERNELS.index(name)}" for name in TWO_BLOCKS)
-    text = SOURCE.replace("        BUGS\n", f"        {', '.join(KERNELS)}\n").replace("TWO_BLOCKS(bug)", f"({two})")
-    return (
-        text.replace("case FREED", f"case {numbers['freed_array']}")
-        .replace("case HOST", f"case {numbers['host_pointer']}")
-        .replace("case NULL_POINTER", f"case {numbers['null_pointer']}")
-    )
-
-
 @pytest.fixture(scope="module")
-def bugs(emulate: Callable[..., Emulated]) -> Callable[[str, Pass], Ran]:
-    emulated = emulate("bugs", SIGNATURE, _source())
-    x = np.linspace(1, 2, 64, dtype=np.float32)
-
-    def planted(name: str, build: Pass) -> Ran:
-        return emulated(build, {"x": x}, {"y": 256}, {"bug": KERNELS.index(name)}, limits=LIMITS, workspace=4096)
-
-    return planted
+def bugs(emulate: Callable[..., Emulated]) -> Planted:
+    return compile_bugs(emulate, tuple(Pass))
 
 
 def test_every_planted_bug_is_in_the_matrix() -> None:
@@ -95,7 +62,7 @@ def test_every_planted_bug_is_in_the_matrix() -> None:
 
 @pytest.mark.parametrize("build", Pass)
 @pytest.mark.parametrize("bug", MATRIX)
-def test_a_pass_finds_what_the_matrix_says(bugs: Callable[[str, Pass], Ran], bug: str, build: Pass) -> None:
+def test_a_pass_finds_what_the_matrix_says(bugs: Planted, bug: str, build: Pass) -> None:
     ran = bugs(bug, build)
     told = ran.finding.sentence(ran.lines) if ran.finding else f"{ran.finished.end} {ran.finished.stderr[:300]!r}"
     assert (ran.finding.kind if ran.finding else NONE) == MATRIX[bug][list(Pass).index(build)], told
@@ -105,13 +72,13 @@ def test_a_pass_finds_what_the_matrix_says(bugs: Callable[[str, Pass], Ran], bug
 
 @pytest.mark.parametrize("build", Pass)
 @pytest.mark.parametrize("kernel", [name for name in KERNELS if name.startswith("right_")])
-def test_a_right_kernel_is_left_alone(bugs: Callable[[str, Pass], Ran], kernel: str, build: Pass) -> None:
+def test_a_right_kernel_is_left_alone(bugs: Planted, kernel: str, build: Pass) -> None:
     ran = bugs(kernel, build)
     assert ran.finding is None, ran.finding and ran.finding.sentence(ran.lines)
     assert ran.returned
 
 
-def test_a_race_names_both_lines_and_threads(bugs: Callable[[str, Pass], Ran]) -> None:
+def test_a_race_names_both_lines_and_threads(bugs: Planted) -> None:
     ran = bugs("missing_barrier", Pass.CHECK)
     assert ran.finding is not None
     line = next(at for at, text in enumerate(SOURCE.splitlines(), 1) if "KERNEL(missing_barrier)" in text)
@@ -123,7 +90,7 @@ def test_a_race_names_both_lines_and_threads(bugs: Callable[[str, Pass], Ran]) -
     assert re.search(rf"The other access is a read: line {line}, block \(0, 0, 0\), thread \(\d+, 0, 0\)", sentence)
 
 
-def test_a_deadlock_names_lines_and_lanes(bugs: Callable[[str, Pass], Ran]) -> None:
+def test_a_deadlock_names_lines_and_lanes(bugs: Planted) -> None:
     ran = bugs("barrier_in_branch", Pass.PLAIN)
     assert ran.finding is not None
     assert "32 threads wait at a block barrier in line" in ran.finding.text

@@ -28,6 +28,8 @@ from worker.seam import Kind, Parameter
 
 HEADER = "cuda_runtime.h"
 RUNTIME = ("runtime.o", "switch.o")
+BUILD_S = 900
+"""Each takes less than ten seconds of an idle processor."""
 
 
 class Pass(StrEnum):
@@ -203,9 +205,15 @@ class Toolchain:
         return path
 
     def _run(self, arguments: list[str]) -> None:
-        done = subprocess.run(
-            [self.compiler.path, *arguments], capture_output=True, text=True, timeout=300, check=False, cwd=self.folder
-        )
+        command = [self.compiler.path, *arguments]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=BUILD_S, check=False, cwd=self.folder
+            )
+        except subprocess.TimeoutExpired:
+            raise ToolchainError(
+                f"{self.compiler.path} took more than {BUILD_S} s for one file of the emulator; is this machine busy?"
+            ) from None
         if done.returncode:
             raise ToolchainError(f"{self.compiler.path} does not compile the emulator: {done.stderr[-2000:]}")
 

@@ -1,0 +1,94 @@
+"""The emulator with clang++, and for aarch64 under qemu-user: its runtime, samples of every kind, and what the checks find.
+
+Each is skipped, and says why, where the compiler or qemu is not there; `test_kernels.py` and `test_planted_bugs.py` are the
+whole of it with the compiler that this host grades with.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.emulator.conftest import Emulated, compiling
+from tests.emulator.merged import Merged, merge
+from tests.emulator.planted_file import Planted, compile_bugs
+from tests.emulator.samples import SAMPLES
+from tests.emulator.test_planted_bugs import MATRIX
+from worker.emulate.compilers import compiler_at, shortcoming
+from worker.emulate.toolchain import Pass, Toolchain
+from worker.sandbox import Sandbox
+
+CROSS, QEMU = "aarch64-linux-gnu-g++", "qemu-aarch64"
+ROOT_OF_CROSS = "/usr/aarch64-linux-gnu"
+UNDER_QEMU = f"""#!/bin/sh
+tail -n +4 "$0" > program && chmod u+x program
+exec {QEMU} -L {ROOT_OF_CROSS} ./program
+""".encode()
+"""Put before a program for aarch64, it makes a script of the whole that unpacks and starts it."""
+CHOSEN = [
+    sample
+    for sample in SAMPLES
+    if sample.name in ("scan", "producer_consumer", "wmma_matmul", "half2_axpy", "jacobi", "compaction", "async_copy")
+]
+BUGS = ("missing_barrier", "uninitialised_shared", "misaligned_vector", "atomic_and_plain", "flag_without_fence")
+PATIENCE_S = 900
+
+Compile = Callable[..., Emulated]
+
+
+def toolchain_of(name: str) -> Toolchain:
+    """Skips where the compiler is not there or lacks something."""
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"no {name} here")
+    found = compiler_at(Path(path))
+    if why := shortcoming(found):
+        pytest.skip(why)
+    return Toolchain(found)
+
+
+@pytest.fixture(scope="module", params=["clang++", CROSS])
+def compile_it(request: pytest.FixtureRequest, sandbox: Sandbox) -> Compile:
+    toolchain, starter = toolchain_of(request.param), b""
+    if toolchain.compiler.machine != platform.machine():
+        if shutil.which(QEMU) is None or not Path(ROOT_OF_CROSS).is_dir():
+            pytest.skip(f"no {QEMU} here to run what {CROSS} compiles; on Debian: apt-get install qemu-user")
+        starter = UNDER_QEMU
+    toolchain.prepare([Pass.PLAIN, Pass.CHECK])
+    return compiling(toolchain, sandbox, starter)
+
+
+@pytest.fixture(scope="module")
+def merged(compile_it: Compile) -> Merged:
+    return merge(CHOSEN, compile_it, [Pass.PLAIN, Pass.CHECK])
+
+
+@pytest.fixture(scope="module")
+def bugs(compile_it: Compile) -> Planted:
+    return compile_bugs(compile_it, [Pass.CHECK])
+
+
+@pytest.mark.timeout(PATIENCE_S)
+def test_samples_give_numpys_answers(merged: Merged) -> None:
+    for sample in CHOSEN:
+        inputs = sample.made()
+        for build in (Pass.PLAIN, Pass.CHECK):
+            assert sample.wrong(inputs, merged(sample, build)) == "", (sample.name, build)
+
+
+@pytest.mark.timeout(PATIENCE_S)
+def test_the_check_pass_finds_what_it_finds_elsewhere(bugs: Planted) -> None:
+    found = {name: bugs(name, Pass.CHECK).finding for name in (*BUGS, "endless_recursion", "right_lock")}
+    kinds = {name: finding.kind if finding else "" for name, finding in found.items()}
+    assert kinds == {name: MATRIX[name][2] if name in MATRIX else "" for name in found}
+
+
+@pytest.mark.timeout(PATIENCE_S)
+def test_a_finding_has_its_line(bugs: Planted) -> None:
+    ran = bugs("missing_barrier", Pass.CHECK)
+    assert ran.finding is not None
+    assert ran.finding.sentence(ran.lines).startswith("line ")
