@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -80,8 +81,8 @@ def test_a_stated_compiler_that_is_not_there_is_no_reason_to_take_another(stated
 
 
 def test_a_compiler_for_another_processor_is_none_for_this_one(stated: Callable[[str], None]) -> None:
-    if shutil.which(CROSS) is None:
-        pytest.skip(f"no {CROSS} here")
+    if shutil.which(CROSS) is None or platform.machine() == "aarch64":
+        pytest.skip(f"no {CROSS} here that would be a cross compiler")
     stated(CROSS)
-    with pytest.raises(ToolchainError, match=r"compiles for aarch64; this is x86_64"):
+    with pytest.raises(ToolchainError, match=f"compiles for aarch64; this is {platform.machine()}"):
         find_compiler()

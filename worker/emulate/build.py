@@ -111,6 +111,7 @@ def _script(toolchain: Toolchain, passes: list[Pass], callers: Mapping[Pass, Pat
 # -------------------------------------------------------------------------------------------- what the compiler says
 
 _PLACE = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:(?P<column>\d+):)? (?P<rest>.*)$")
+_INCLUDED = re.compile(r"In file included from |\s+from .*:\d+[,:]$")
 _UNDEFINED = re.compile(r"undefined reference to `(?P<name>[^']{1,200})'")
 
 
@@ -120,29 +121,35 @@ def messages(file: str, told: str) -> str:
     A message inside a header of ours is moved to the submitter's line that led there.
     """
     kept: list[str] = []
-    led_from = ""
+    led_from = ""  # g++ names what led there before it says what is wrong, clang++ after
+    unplaced = ""
     showing = False
     for line in told.splitlines():
         place = _PLACE.match(line)
         if place is None:
+            showing = showing and not _INCLUDED.match(line)
             if showing and line.startswith((" ", "\t")):
                 kept.append(line[:300])
             elif "undefined reference" in line or "multiple definition" in line:
                 kept.append(_at_link(line)[:300])
             continue
         own = Path(place["file"]).name == file
-        required = "required from" in place["rest"] or "in instantiation of" in place["rest"]
-        if own and required:
-            led_from = f"{file}:{place['line']}"
-            showing = False
-        elif own or "the seam of this stage" in place["file"]:
+        before, after = "required from" in place["rest"], "requested here" in place["rest"]
+        wrong = "error: " in place["rest"]
+        showing = (own and not before and not after) or "the seam of this stage" in place["file"]
+        if showing:
             kept.append(f"{Path(place['file']).name}:{place['line']}: {_plain(place['rest'])}"[:400])
-            showing = True
-        else:
-            if led_from and "error" in place["rest"]:
-                kept.append(f"{led_from}: {_plain(place['rest'])}"[:400])
-                led_from = ""
-            showing = False
+            led_from = unplaced = ""
+        elif own and before:
+            led_from = led_from or f"{file}:{place['line']}"
+        elif own and unplaced:
+            kept.append(f"{file}:{place['line']}: {unplaced}"[:400])
+            unplaced = ""
+        elif wrong and led_from:
+            kept.append(f"{led_from}: {_plain(place['rest'])}"[:400])
+            led_from = ""
+        elif wrong:
+            unplaced = _plain(place["rest"])
     return "\n".join(kept)
 
 

@@ -141,7 +141,9 @@ class Toolchain:
         """Compiles a rewritten submission, with the precompiled header first as nvcc would include its own."""
         header = self.folder / build / HEADER
         include = ["-include-pch", f"{header}.pch"] if self.compiler.clang else ["-include", str(header)]
-        return [str(self.compiler.path), *self.flags(build), *include, "-c", source, "-o", output]
+        # clang++ would show the rewritten line, where g++ shows the submitter's, which lies beside it.
+        lines = ["-fno-caret-diagnostics"] if self.compiler.clang else []
+        return [str(self.compiler.path), *self.flags(build), *lines, *include, "-c", source, "-o", output]
 
     def link_command(self, build: Pass, objects: list[str], output: str) -> list[str]:
         sanitize = ["-fsanitize=address"] if build is Pass.ASAN else []
