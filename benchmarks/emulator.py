@@ -4,8 +4,9 @@
 
 Grades files as a worker does, but outside the sandbox, because what a sandboxed process took is not handed on: only for files
 you trust. Prints processor seconds, which a machine that does other things besides stretches less than the clock: of the
-compilers, of the runs by build, and of this process (references, comparisons). On two idle cores a verdict takes a little
-more than half their sum. The runtimes are built before. Figures go to `benchmarks/results/emulator.json`.
+compilers, of the runs by build, and of this process (references, comparisons); then what passed by the clock, and the load
+at the end. On two idle cores a verdict takes a little more than half the sum. The runtimes are built before. Figures go to
+`benchmarks/results/emulator.json`, those of `--quick` beside the others.
 """
 
 from __future__ import annotations
@@ -76,9 +77,9 @@ class Direct:
 
 
 def measure(path: Path, *, quick: bool) -> dict[str, Any]:
-    """One grading, in seconds of processor time."""
+    """One grading, in seconds of processor time; `clock` in seconds that passed, which a busy machine stretches."""
     stage = load_stage(settings().graders_dir / "online_attention")
-    direct, own = Direct(), processor_s(resource.RUSAGE_SELF)
+    direct, own, start = Direct(), processor_s(resource.RUSAGE_SELF), time.monotonic()
     chosen = stage.short() if quick else stage
     result = grade(chosen, path.read_bytes(), sandbox=cast(Sandbox, direct), seed=SEED)
     parts = {**direct.parts, "references and comparisons": processor_s(resource.RUSAGE_SELF) - own}
@@ -89,6 +90,7 @@ def measure(path: Path, *, quick: bool) -> dict[str, Any]:
         **{part: round(seconds, 1) for part, seconds in parts.items()},
         "all": round(sum(parts.values()), 1),
         "longest run": round(direct.longest, 1),
+        "clock": round(time.monotonic() - start, 1),
         "load": round(os.getloadavg()[0], 1),
     }
 

@@ -33,9 +33,9 @@ class Crew:
         self.sandbox = sandbox
         self.jobs = jobs
         if jobs > 1:
-            # Read when a process loads numpy, so by the crew's alone. With a thread a core in every one they spin in each
-            # other's way, and a float64 reference takes several times as long.
-            os.environ.setdefault("OPENBLAS_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // jobs)))
+            # Read when a process loads numpy, so by the crew's alone; worker/__init__.py says why.
+            share = max(1, len(os.sched_getaffinity(0)) // jobs)
+            os.environ["OPENBLAS_NUM_THREADS"] = str(min(share, int(os.environ["OPENBLAS_NUM_THREADS"])))
         self._pool = (
             ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_prepare)
             if jobs > 1

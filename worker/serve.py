@@ -156,8 +156,6 @@ def _celery() -> subprocess.Popen[bytes]:
 def _start(command: list[str]) -> subprocess.Popen[bytes]:
     """A child that a killed parent takes along: the next worker must not find it still grading."""
     env = environment(settings())
-    # References run beside the compiler: a BLAS thread on every core would spin in its way.
-    env.setdefault("OPENBLAS_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // 4)))
     # The parent has one thread when it starts children, so nothing it could hold is held between fork and exec.
     return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
 

@@ -45,6 +45,9 @@ class Pass(StrEnum):
 
 # DWARF 4: in gcc 12's DWARF 5 a `#line` does not rename the file, and binutils then finds no line of the submitter's.
 COMMON = ("-std=c++17", "-g1", "-gdwarf-4", "-w", "-fno-pie", "-ffp-contract=fast", "-fno-omit-frame-pointer")
+GCC_CHECKS = ("-fno-sanitize-recover=alignment", "--param", "tsan-distinguish-volatile=1")
+# clang++ leaves out a read that a write to the same place follows, which would hide that nothing had been written there.
+CLANG_CHECKS = ("-mllvm", "-tsan-distinguish-volatile=1", "-mllvm", "-tsan-instrument-read-before-write=1")
 VECTOR_FEATURES = {"avx2": "-mavx2", "fma": "-mfma", "f16c": "-mf16c"}
 
 
@@ -121,21 +124,13 @@ class Toolchain:
             flags += ["-fsanitize=address", "-DEMULATOR_ASAN"]
         elif build is Pass.CHECK:
             flags += ["-fsanitize=thread,alignment", "-DEMULATOR_CHECK"]
-            flags += (
-                ["-mllvm", "-tsan-distinguish-volatile=1"]
-                if self.compiler.clang
-                else ["-fno-sanitize-recover=alignment", "--param", "tsan-distinguish-volatile=1"]
-            )
+            flags += CLANG_CHECKS if self.compiler.clang else GCC_CHECKS
         return tuple(flags)
 
     def runtime_flags(self, build: Pass) -> tuple[str, ...]:
         """For our own files: told which pass it is, and not instrumented."""
-        return tuple(
-            flag
-            for flag in self.flags(build)
-            if "sanitize" not in flag
-            and flag not in ("-mllvm", "-tsan-distinguish-volatile=1", "--param", "tsan-distinguish-volatile=1")
-        )
+        ours = {*CLANG_CHECKS, *GCC_CHECKS}
+        return tuple(flag for flag in self.flags(build) if "sanitize" not in flag and flag not in ours)
 
     def compile_command(self, build: Pass, source: str, output: str) -> list[str]:
         """Compiles a rewritten submission, with the precompiled header first as nvcc would include its own."""
