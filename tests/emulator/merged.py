@@ -35,14 +35,17 @@ class Merged:
 
     def __call__(self, sample: Sample, build: Pass, **schedule: object) -> dict[str, bytes]:
         """The bytes of the sample's arrays after a run that must return without a finding or an error."""
-        inputs = sample.made()
-        given = dict(zip(INPUTS, [*inputs.values(), *[NOTHING] * len(INPUTS)], strict=False))
+        ran = self.run(sample, build, **schedule)
+        names = [*zip(sample.made(), INPUTS, strict=False), *zip(sample.outputs, OUTPUTS, strict=False)]
+        return {own: ran.written[given_as] for own, given_as in names}
+
+    def run(self, sample: Sample, build: Pass, **schedule: object) -> Ran:
+        given = dict(zip(INPUTS, [*sample.made().values(), *[NOTHING] * len(INPUTS)], strict=False))
         sizes = [size * np.dtype(dtype).itemsize for size, dtype in sample.outputs.values()]
         outputs = dict(zip(OUTPUTS, [*sizes, *[4] * len(OUTPUTS)], strict=False))
         ran = self.emulated(build, given, outputs, self._values(sample), **{"limits": LIMITS, **schedule})
         _assert_returned(ran, sample, build)
-        names = [*zip(inputs, INPUTS, strict=False), *zip(sample.outputs, OUTPUTS, strict=False)]
-        return {own: ran.written[given_as] for own, given_as in names}
+        return ran
 
     def _values(self, sample: Sample) -> Mapping[str, float]:
         whole = [value for value in sample.values.values() if not isinstance(value, float)]

@@ -50,3 +50,8 @@ def test_a_kernel_gives_numpys_answer_in_every_pass_and_order(
 def test_more_than_one_worker_is_tried() -> None:
     """Samples with atomics or volatile flags run on one worker; most must not, or the schedules above would say little."""
     assert sum(not serial(sample) for sample in SAMPLES) >= 15
+
+
+def test_what_a_kernel_prints_is_kept(merged: Callable[[Sample], Merged]) -> None:
+    asks = next(sample for sample in SAMPLES if sample.name == "questions")
+    assert merged(asks).run(asks, Pass.PLAIN).finished.stdout == b"thread 3 of 8 says 1.50\n"

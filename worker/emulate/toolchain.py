@@ -202,7 +202,7 @@ class Toolchain:
         return path
 
     def _run(self, arguments: list[str]) -> None:
-        command = [self.compiler.path, *arguments]
+        command = [str(self.compiler.path), *arguments]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=BUILD_S, check=False, cwd=self.folder
