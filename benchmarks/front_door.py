@@ -1,12 +1,12 @@
 """Every file that a stage ships, sent through the front door: what each got, and whether that is what was promised.
 
     make up                                         # in another terminal
-    .venv/bin/python -m benchmarks.front_door STAGE --token kg_… [--only PART …]
+    .venv/bin/python -m benchmarks.front_door STAGE --token kg_… [--jobs N] [--only PART …]
 
-POSTs starter, solution and every file under `submissions/` to a running service, one after another, waits for each verdict,
-and holds it against the folder it lies in and `submissions/expected.toml`, as `kernelgate stage verify` does without a
-service. Prints a line each and writes a table to `benchmarks/results/front_door_STAGE.md`. Exits with 1 when something is
-not as promised. A stage with a hundred files meets `KERNELGATE_HOURLY_LIMIT`: start the service with a higher one.
+POSTs starter, solution and every file under `submissions/` to a running service, N at once, waits for each verdict, and holds
+it against the folder it lies in and `submissions/expected.toml`, as `kernelgate stage verify` does without a service. Prints
+a line each and writes a table to `benchmarks/results/front_door_STAGE.md`. Exits with 1 when something is not as promised.
+A stage with a hundred files meets `KERNELGATE_HOURLY_LIMIT`: start the service with a higher one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("stage")
     parser.add_argument("--url", default=os.environ.get("KERNELGATE_URL", "http://127.0.0.1:8000"))
     parser.add_argument("--token", default=os.environ.get("KERNELGATE_TOKEN"), help="an account's token, kg_…")
+    parser.add_argument("--jobs", type=int, default=1, help="files on their way at once; seconds then include waiting")
+    parser.add_argument("--output", type=Path, help="where the table goes; nowhere for a part of the files")
     parser.add_argument("--only", nargs="*", default=[], help="files whose path has one of these in it")
     stated = parser.parse_args()
     if not stated.token:
@@ -107,15 +110,16 @@ def main() -> None:
     stated = arguments()
     stage = load_stage(settings().graders_dir / stated.stage)
     chosen = [it for it in shipped(stage) if not stated.only or any(part in str(it.path) for part in stated.only)]
-    with httpx.Client(base_url=stated.url, timeout=WAIT_S + 30) as client:
+    with httpx.Client(base_url=stated.url, timeout=WAIT_S + 30) as client, ThreadPoolExecutor(stated.jobs) as senders:
         client.headers["Authorization"] = f"Bearer {stated.token}"
-        rows = [row for example in chosen if (row := graded(client, stage, example))]
+        rows = [row for row in senders.map(lambda example: graded(client, stage, example), chosen) if row]
     failed = [row for row in rows if row.why]
-    machine = ", ".join(f"{key} {value}" for key, value in facts().items())
     kept = f"{len(rows) - len(failed)} of {len(rows)} as promised"
-    told = f"# {stage.name}: every shipped file through the front door\n\n{kept}. {machine}.\n\n{table(rows)}\n"
-    if not stated.only:
-        (RESULTS / f"front_door_{stage.name}.md").write_text(told)
+    output = stated.output or (None if stated.only else RESULTS / f"front_door_{stage.name}.md")
+    if output:
+        machine = ", ".join(f"{key} {value}" for key, value in facts().items())
+        title = f"# {stage.name}: every shipped file through the front door"
+        output.write_text(f"{title}\n\n{kept}. {machine}; load {os.getloadavg()[0]:.0f}.\n\n{table(rows)}\n")
     print(kept)
     sys.exit(1 if failed else 0)
 
