@@ -24,7 +24,8 @@ from types import TracebackType
 from kernelgate.settings import settings
 from kernelgate.stages import Backend, Stage
 from worker.emulate.backend import check
-from worker.emulate.toolchain import ToolchainError, missing, toolchain
+from worker.emulate.compilers import ToolchainError
+from worker.emulate.toolchain import missing, toolchain
 from worker.failures import Cancelled, Failure
 from worker.graders import Arrays
 from worker.job import Job

@@ -100,11 +100,10 @@ class Toolchain:
     @cached_property
     def programs(self) -> tuple[Path, ...]:
         """Folders that the sandbox has to show for the compiler to run there: what lies below /usr it shows anyway."""
-        told = subprocess.run(
-            [self.compiler, "-print-search-dirs"], capture_output=True, text=True, timeout=30, check=False
-        )
+        path = self.compiler.path
+        told = subprocess.run([path, "-print-search-dirs"], capture_output=True, text=True, timeout=30, check=False)
         install = [Path(line.split(": ", 1)[1]) for line in told.stdout.splitlines() if line.startswith("install: /")]
-        return tuple(path for path in (self.compiler.parent, *install) if not path.is_relative_to("/usr"))
+        return tuple(folder for folder in (path.parent, *install) if not folder.is_relative_to("/usr"))
 
     @cached_property
     def folder(self) -> Path:
