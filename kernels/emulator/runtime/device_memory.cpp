@@ -25,16 +25,18 @@ Variable::Variable(const void* address_, size_t size_, const char* name_, int li
     : address(address_), size(size_), name(name_), line(line_), constant(constant_), next(variables) { variables = this; }
 const Variable* first_variable() { return variables; }
 
-Array* new_array(size_t size, const std::string& name, bool host) {
+Array* new_array(size_t size, const std::string& name, bool host, uintptr_t wanted) {
   const size_t body = (size + kGuardPage - 1 + kAlignment) / kGuardPage * kGuardPage;
-  char* mapping = (char*)mmap(nullptr, body + 2 * kGuardPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) return nullptr;
+  const size_t room = (size + kAlignment - 1) / kAlignment * kAlignment;
+  void* hint = wanted ? (void*)(wanted + room - body - kGuardPage) : nullptr;
+  char* mapping = (char*)mmap(hint, body + 2 * kGuardPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED || (hint && mapping != hint)) return nullptr;
   if (mprotect(mapping + kGuardPage, body, PROT_READ | PROT_WRITE)) {
     munmap(mapping, body + 2 * kGuardPage);
     return nullptr;
   }
   char* end = mapping + kGuardPage + body;
-  char* data = end - (size + kAlignment - 1) / kAlignment * kAlignment;
+  char* data = end - room;
   memset(mapping + kGuardPage, kMargin, body);
   memset(data, 0xff, size);  // NaN, or the largest unsigned: what was never written is seen in the results
   poison(mapping, (size_t)(data - mapping));
@@ -110,6 +112,9 @@ void verify_margins() {
 #endif
 }
 
+// Where a variable is declared, if that is known: PTX does not say.
+static std::string in_line(int line) { return line ? format(", line %d", line) : ""; }
+
 std::string describe(const void* address, size_t size) {
   if (Array* array = array_at(address)) {
     const long offset = (long)((const char*)address - array->data);
@@ -127,11 +132,11 @@ std::string describe(const void* address, size_t size) {
     for (const SharedVariable* v : worker->block->touched)
       if (v->offset <= offset && (!best || v->offset > best->offset)) best = v;
     if (best && offset + (long)size > best->offset + (long)best->size)
-      return format("%ld bytes past the end of the shared variable %s (%zu bytes, line %d)", offset + (long)size - best->offset - (long)best->size, best->name, best->size, best->line);
-    if (best) return format("byte %ld of the shared variable %s (%zu bytes, line %d)", offset - best->offset, best->name, best->size, best->line);
+      return format("%ld bytes past the end of the shared variable %s (%zu bytes%s)", offset + (long)size - best->offset - (long)best->size, best->name, best->size, in_line(best->line).c_str());
+    if (best) return format("byte %ld of the shared variable %s (%zu bytes%s)", offset - best->offset, best->name, best->size, in_line(best->line).c_str());
     return "shared memory that belongs to no variable";
   }
-  if (const Variable* v = variable_at(address)) return format("byte %ld of the variable %s (%zu bytes, line %d)", (long)((const char*)address - (const char*)v->address), v->name, v->size, v->line);
+  if (const Variable* v = variable_at(address)) return format("byte %ld of the variable %s (%zu bytes%s)", (long)((const char*)address - (const char*)v->address), v->name, v->size, in_line(v->line).c_str());
   if ((uintptr_t)address < 4096) return "a null pointer";
   return format("%p, which is no device memory", address);
 }

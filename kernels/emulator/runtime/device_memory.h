@@ -18,7 +18,7 @@ struct Array {
   void* shadow;  // the check build's cells, made at the first access
 };
 
-Array* new_array(size_t size, const std::string& name, bool host);
+Array* new_array(size_t size, const std::string& name, bool host, uintptr_t wanted = 0);  // wanted: its address; 0 for anywhere
 void free_array(Array& array);
 Array* array_at(const void* address);                            // the array whose bytes or surroundings hold the address
 const Variable* variable_at(const void* address);                // likewise among `__device__` and `__constant__` variables

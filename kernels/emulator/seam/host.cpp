@@ -1,7 +1,8 @@
 // Calls a submission's seam once and leaves the arrays as they are afterwards. Runs in the sandbox; holds nothing secret.
 //
 // The file `case` says what the seam gets, one line each: `workspace BYTES`, `static BYTES` (what its variables may take),
-// `in NAME BYTES` (its bytes are in NAME.in), `out NAME BYTES` (filled with 0xff, which is NaN), `value NAME NUMBER`. With
+// `in NAME BYTES ADDRESS` (its bytes are in NAME.in; address 0: anywhere), `out NAME BYTES ADDRESS` (filled with 0xff, which is
+// NaN), `value NAME NUMBER`. With
 // `decoy` the seam is called before with the inputs NAME.decoy, so that an answer kept from an earlier call shows, and after
 // with the same inputs again. NAME.out holds every array after the call for which the case is, NAME.again what a repeated
 // call wrote, and `ended` how many kernels were launched and the CUDA error that was left.
@@ -56,7 +57,7 @@ static CaseFile read_case(Arguments& arguments) {
   std::ifstream file("case");
   CaseFile one;
   std::string what, name;
-  size_t bytes = 0;
+  size_t bytes = 0, address = 0;
   while (file >> what) {
     if (what == "workspace") {
       file >> one.workspace;
@@ -68,9 +69,9 @@ static CaseFile read_case(Arguments& arguments) {
       file >> name;
       file >> arguments.values[name];
     } else if (what == "in" || what == "out") {
-      file >> name >> bytes;
+      file >> name >> bytes >> address;
       (what == "in" ? one.inputs : one.outputs).push_back(name);
-      arguments.arrays[name] = new_array(bytes, name, false);
+      arguments.arrays[name] = new_array(bytes, name, false, address);
       if (!arguments.arrays[name]) refuse("no memory for " + name);
     } else {
       refuse("the case says " + what);
