@@ -29,12 +29,13 @@ DEMANGLE_LIMITS = Limits(wall_s=5, cpu_s=2, memory_mb=128, scratch_mb=1, output_
 
 @dataclass(frozen=True)
 class Compiled:
-    """library: the host side, an x86-64 or aarch64 shared object. device: the cubin. log: what ptxas said."""
+    """library: the host side, an x86-64 or aarch64 shared object. device: the cubin; ptx: its text. log: what ptxas said."""
 
     library: bytes
     device: bytes
     cubin: Cubin
     log: str
+    ptx: bytes = b""
 
 
 def architecture(major: int, minor: int) -> str:
@@ -60,7 +61,7 @@ def compile_cuda(job: Job, target: str) -> Compiled:
                 f"{stem}.cu": job.source.encode(),
                 **{name: text.encode() for name, text in job.stage.provided.items()},
             },
-            collect=[f"{stem}.so", f"{stem}.cubin"],
+            collect=[f"{stem}.so", f"{stem}.cubin", f"{stem}.ptx"],
             readable=[cuda_root()],
             cancelled=job.cancelled,
         )
@@ -105,7 +106,7 @@ def _compiled(job: Job, finished: Finished, stem: str) -> Compiled:
         )
     job.resources = _resources(job.sandbox, cubin, job.log)
     _check_static(job, cubin)
-    return Compiled(library, device, cubin, job.log)
+    return Compiled(library, device, cubin, job.log, finished.files.get(f"{stem}.ptx", b""))
 
 
 def _stopped(job: Job, finished: Finished) -> Failure:

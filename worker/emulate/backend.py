@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,7 +40,7 @@ OUTPUT_LIMIT = 16_000
 
 def run_cases(job: Job) -> Iterator[CaseRun]:
     """Yields each case as it has run, in the stage's order; raises Failure for what the checks find afterwards."""
-    yield from _Emulation(job).run()
+    yield from Emulation(job).run()
 
 
 def check(job: Job, inputs: Callable[[], dict[str, Arrays]]) -> int:
@@ -48,7 +49,7 @@ def check(job: Job, inputs: Callable[[], dict[str, Arrays]]) -> int:
     inputs: called when the program is there, for the inputs of all cases by name. Returns how many cases ran. Raises Failure
     for what was found in the first of them, by size, in which anything was.
     """
-    emulation = _Emulation(job)
+    emulation = Emulation(job)
     emulation._build([Pass.CHECK])
     emulation.made = inputs()
     sizes = [(case, emulation._call(case).size()) for case in job.stage.spec.cases]
@@ -60,8 +61,8 @@ def check(job: Job, inputs: Callable[[], dict[str, Arrays]]) -> int:
     return len(watched)
 
 
-class _Emulation:
-    """One submission in the emulator."""
+class Emulation:
+    """One submission in the emulator, by way of its source."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -76,11 +77,7 @@ class _Emulation:
         cases = job.stage.spec.cases
         for case in sorted(cases, key=lambda case: -self._call(case).size()):
             job.grader.foresee(case, self._inputs(case))
-        with job.phases.during(Phase.COMPILE):
-            self._check_source()
-            made = self._build([Pass.PLAIN])
-            job.log = made.log
-            _check_loaders(self.programs[Pass.PLAIN])
+        self._prepare()
         watched = representative([(case, self._call(case).size()) for case in cases])
         with job.phases.during(Phase.CASES):
             for case in cases:
@@ -89,8 +86,15 @@ class _Emulation:
                     # Before its values are judged: a race explains wrong values, not the other way round.
                     self._watch(case, ran)
                 yield self._judged(case, ran)
-        if job.right:
+        if job.right and not job.resources:
             job.resources = kernel_resources(job)
+
+    def _prepare(self) -> None:
+        """Compiles the submission. Raises Failure for what cannot be compiled, or cannot be emulated."""
+        with self.job.phases.during(Phase.COMPILE):
+            self._check_source()
+            self.job.log = self._build([Pass.PLAIN]).log
+            _check_loaders(self.programs[Pass.PLAIN])
 
     def _watch(self, case: Case, ran: Ran) -> None:
         """The checking passes, and another order of threads. Raises Failure for what they find."""
@@ -163,7 +167,7 @@ class _Emulation:
         job, call = self.job, self._call(case)
         if watched is Pass.PLAIN and call.size() <= DECOY_BYTES:
             other = job.grader.inputs(case, f"{job.seed}-decoy")
-            call = Call(call.inputs, call.outputs, call.values, call.workspace, call.static, self._given(other))
+            call = replace(call, decoy=self._given(other))
         ran = run(
             job.sandbox,
             self.seam,

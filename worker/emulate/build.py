@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +12,14 @@ from kernelgate.verdicts import Verdict
 from worker.emulate.toolchain import Pass, Toolchain, declaration, emulator_folder, rewriter
 from worker.failures import Cancelled, Failure
 from worker.job import never
-from worker.sandbox import End, Limits, Sandbox
+from worker.sandbox import End, Finished, Limits, Sandbox
 from worker.seam import parameters
 
 COMPILE_LIMITS = Limits(wall_s=90, cpu_s=180, memory_mb=3072, scratch_mb=256, output_kb=512, processes=64)
 LOG_LIMIT = 16_000
 PROGRAM_LIMIT = 64 << 20
+Commands = Sequence[tuple[list[str], list[str]]]
+"""For each pass, what compiles a submission and what links it."""
 
 
 @dataclass(frozen=True)
@@ -58,24 +60,43 @@ def build(
     callers = {
         build: toolchain.caller(build, seam.name, seam.signature, parameters(seam.signature)) for build in wanted
     }
-    done = sandbox.run(
-        ["/bin/sh", "-c", _script(toolchain, wanted, callers)],
-        limits=COMPILE_LIMITS,
-        files=files,
-        collect=[str(build) for build in wanted],
-        readable=[toolchain.folder, emulator_folder(), *toolchain.programs],
-        cancelled=cancelled,
-    )
+    commands = [
+        (
+            toolchain.compile_command(build, "submission.cpp", f"{build}.o"),
+            toolchain.link_command(build, [f"{build}.o", str(callers[build])], str(build)),
+        )
+        for build in wanted
+    ]
+    done = _compiled(toolchain, wanted, commands, files, sandbox, cancelled)
     told = (done.stdout + done.stderr).decode(errors="replace")
-    if done.end is End.KILLED:
-        raise Cancelled
-    if done.end in (End.WALL, End.CPU):
-        raise _refused("compile_time", f"The compiler was stopped after {COMPILE_LIMITS.wall_s:g} s.", told)
-    if done.end is End.MEMORY:
-        raise _refused("compile_memory", f"The compiler took more than {COMPILE_LIMITS.memory_mb} MiB.", told)
     if done.end is not End.EXITED or done.exit_code != 0 or any(str(build) not in done.files for build in wanted):
         raise _compile_error(seam, told)
     return Programs({build: done.files[str(build)] for build in wanted}, messages(seam.file, told)[:LOG_LIMIT])
+
+
+def build_translated(
+    toolchain: Toolchain,
+    text: str,
+    passes: Iterable[Pass],
+    *,
+    sandbox: Sandbox,
+    cancelled: Callable[[], bool] = never,
+) -> Programs:
+    """Compiles C++ that PTX was translated to, with what replays a tape in the seam's place. Raises Failure."""
+    wanted = list(passes)
+    commands = [
+        (
+            toolchain.translated_command(build, "submission.cpp", f"{build}.o"),
+            toolchain.link_command(build, [f"{build}.o", str(toolchain.replayer(build))], str(build)),
+        )
+        for build in wanted
+    ]
+    done = _compiled(toolchain, wanted, commands, {"submission.cpp": text.encode()}, sandbox, cancelled)
+    told = (done.stdout + done.stderr).decode(errors="replace")
+    if done.exit_code != 0 or any(str(build) not in done.files for build in wanted):
+        first = next((line for line in told.splitlines() if "error" in line), "it said nothing")[:300]
+        raise _refused("cannot_emulate", f"The compiler refused the translation of the file's PTX: {first}", told)
+    return Programs({build: done.files[str(build)] for build in wanted}, "")
 
 
 def _rewritten(seam: Seam, source: str) -> str:
@@ -90,20 +111,45 @@ def _rewritten(seam: Seam, source: str) -> str:
     return f'{text}\n#line 1 "the seam of this stage"\n{declaration(seam.signature)}\n'
 
 
-def _script(toolchain: Toolchain, passes: list[Pass], callers: Mapping[Pass, Path]) -> str:
+def _compiled(
+    toolchain: Toolchain,
+    passes: list[Pass],
+    commands: Commands,
+    files: Mapping[str, bytes],
+    sandbox: Sandbox,
+    cancelled: Callable[[], bool],
+) -> Finished:
+    """Runs the commands of all passes in the sandbox. Raises Failure where a limit ended them."""
+    done = sandbox.run(
+        ["/bin/sh", "-c", _script(commands)],
+        limits=COMPILE_LIMITS,
+        files=files,
+        collect=[str(build) for build in passes],
+        readable=[toolchain.folder, emulator_folder(), *toolchain.programs],
+        cancelled=cancelled,
+    )
+    told = (done.stdout + done.stderr).decode(errors="replace")
+    if done.end is End.KILLED:
+        raise Cancelled
+    if done.end in (End.WALL, End.CPU):
+        raise _refused("compile_time", f"The compiler was stopped after {COMPILE_LIMITS.wall_s:g} s.", told)
+    if done.end is End.MEMORY:
+        raise _refused("compile_memory", f"The compiler took more than {COMPILE_LIMITS.memory_mb} MiB.", told)
+    return done
+
+
+def _script(commands: Commands) -> str:
     """A shell script that compiles all passes at once; the first one's messages are shown, the others' are the same.
 
     Where the first was compiled and another was not, that one's are shown: a sanitizer may refuse what passes without it.
     """
     lines = ["status=0"]
-    for at, build in enumerate(passes):
-        compile_it = shlex.join(toolchain.compile_command(build, "submission.cpp", f"{build}.o"))
-        link_it = shlex.join(toolchain.link_command(build, [f"{build}.o", str(callers[build])], str(build)))
+    for at, (compile_it, link_it) in enumerate(commands):
         kept = "" if at == 0 else f" 2>messages{at}"
-        lines.append(f"( {compile_it} && {link_it} ){kept} & job{at}=$!")
+        lines.append(f"( {shlex.join(compile_it)} && {shlex.join(link_it)} ){kept} & job{at}=$!")
     lines += ["wait $job0 || status=1"]
     lines += [
-        f"wait $job{at} || {{ [ $status = 1 ] || cat messages{at} >&2; status=1; }}" for at in range(1, len(passes))
+        f"wait $job{at} || {{ [ $status = 1 ] || cat messages{at} >&2; status=1; }}" for at in range(1, len(commands))
     ]
     return "\n".join([*lines, "exit $status"])
 

@@ -32,7 +32,8 @@ class Call:
     """What a seam is called with. inputs: arrays by parameter; outputs: bytes of each array it writes; values: numbers.
 
     workspace, static: bytes it may allocate, and its variables may take. decoy: other inputs that it is called with before;
-    then it is also called once more with the same ones after.
+    then it is also called once more with the same ones after. addresses: where arrays have to lie, of those that cannot lie
+    anywhere. tape: what a seam that is replayed does.
     """
 
     inputs: Mapping[str, NDArray[np.generic]]
@@ -41,6 +42,8 @@ class Call:
     workspace: int = 0
     static: int = 1 << 30
     decoy: Mapping[str, NDArray[np.generic]] | None = None
+    addresses: Mapping[str, int] = field(default_factory=dict)
+    tape: str = ""
 
     def size(self) -> int:
         """Bytes of all arrays."""
@@ -48,12 +51,13 @@ class Call:
 
     def files(self) -> dict[str, bytes]:
         lines = [f"workspace {self.workspace}", f"static {self.static}", *(["decoy"] if self.decoy else [])]
-        lines += [f"in {name} {array.nbytes}" for name, array in self.inputs.items()]
-        lines += [f"out {name} {size}" for name, size in self.outputs.items()]
+        lines += [f"in {name} {array.nbytes} {self.addresses.get(name, 0)}" for name, array in self.inputs.items()]
+        lines += [f"out {name} {size} {self.addresses.get(name, 0)}" for name, size in self.outputs.items()]
         lines += [f"value {name} {value!r}" for name, value in self.values.items()]
         arrays = {f"{name}.in": array.tobytes() for name, array in self.inputs.items()}
         decoys = {f"{name}.decoy": array.tobytes() for name, array in (self.decoy or {}).items()}
-        return {"case": ("\n".join(lines) + "\n").encode(), **arrays, **decoys}
+        tape = {"tape": self.tape.encode()} if self.tape else {}
+        return {"case": ("\n".join(lines) + "\n").encode(), **tape, **arrays, **decoys}
 
 
 @dataclass(frozen=True)

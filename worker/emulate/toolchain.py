@@ -48,6 +48,8 @@ COMMON = ("-std=c++17", "-g1", "-gdwarf-4", "-w", "-fno-pie", "-ffp-contract=fas
 GCC_CHECKS = ("-fno-sanitize-recover=alignment", "--param", "tsan-distinguish-volatile=1")
 # clang++ leaves out a read that a write to the same place follows, which would hide that nothing had been written there.
 CLANG_CHECKS = ("-mllvm", "-tsan-distinguish-volatile=1", "-mllvm", "-tsan-instrument-read-before-write=1")
+TRANSLATED = ("-O1", "-fno-var-tracking", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-finite-loops")
+"""For C++ that PTX was translated to: nvcc has optimised and fused it already, integers wrap, memory has no types."""
 VECTOR_FEATURES = {"avx2": "-mavx2", "fma": "-mfma", "f16c": "-mf16c"}
 
 
@@ -61,16 +63,26 @@ def emulator_folder() -> Path:
     return settings().kernels_dir / "emulator"
 
 
-@cache
 def rewriter() -> ModuleType:
-    """The source rewriter, loaded by path: `kernels/` is no package."""
-    name = "kernelgate_cuda_rewriter"
-    folder = emulator_folder() / "rewriter"
+    """The source rewriter."""
+    return _loaded("rewriter")
+
+
+def translator() -> ModuleType:
+    """The translator of PTX."""
+    return _loaded("ptx")
+
+
+@cache
+def _loaded(which: str) -> ModuleType:
+    """A package of `kernels/emulator`, loaded by path: `kernels/` is no package."""
+    name = f"kernelgate_cuda_{which}"
+    folder = emulator_folder() / which
     spec = importlib.util.spec_from_file_location(
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )
     if spec is None or spec.loader is None:
-        raise ToolchainError(f"{folder} holds no rewriter")
+        raise ToolchainError(f"{folder} holds no package")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -139,6 +151,11 @@ class Toolchain:
         lines = ["-fno-caret-diagnostics"] if self.compiler.clang else []
         return [str(self.compiler.path), *self.flags(build), *lines, *include, "-c", source, "-o", output]
 
+    def translated_command(self, build: Pass, source: str, output: str) -> list[str]:
+        """Compiles translated PTX; without the precompiled header, which other flags made."""
+        header = str(emulator_folder() / "include" / HEADER)
+        return [str(self.compiler.path), *self.flags(build), *TRANSLATED, "-include", header, "-c", source, "-o", output]
+
     def link_command(self, build: Pass, objects: list[str], output: str) -> list[str]:
         sanitize = ["-fsanitize=address"] if build is Pass.ASAN else []
         runtime = [str(self.folder / build / name) for name in RUNTIME]
@@ -187,7 +204,13 @@ class Toolchain:
 
     def caller(self, build: Pass, name: str, signature: str, parameters: tuple[Parameter, ...]) -> Path:
         """The object that calls a seam of this signature in a pass; compiled once."""
-        text = caller_source(name, signature, parameters)
+        return self._object(build, caller_source(name, signature, parameters))
+
+    def replayer(self, build: Pass) -> Path:
+        """The object that is called in a seam's place and does what its tape says; compiled once."""
+        return self._object(build, f'#include "{emulator_folder() / "seam" / "replay.cpp"}"\n')
+
+    def _object(self, build: Pass, text: str) -> Path:
         path = self.folder / build / f"caller-{hashlib.sha256(text.encode()).hexdigest()[:16]}.o"
         if path.exists():
             return path
