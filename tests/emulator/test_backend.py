@@ -11,7 +11,7 @@ from kernelgate.protocol import Result
 from kernelgate.settings import settings
 from kernelgate.stages import Backend, Stage, load_stage
 from kernelgate.verdicts import Verdict
-from worker.emulate import backend
+from worker.emulate import backend, routes
 from worker.emulate.toolchain import Toolchain
 from worker.grade import grade
 from worker.sandbox import Sandbox
@@ -46,8 +46,9 @@ def stage(compiler: Toolchain) -> Stage:
 
 @pytest.fixture(autouse=True)
 def without_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A report of registers takes nvcc seconds and is not what these tests are about."""
+    """These tests are about rewritten source: neither nvcc's report of registers nor its PTX is asked for."""
     monkeypatch.setattr(backend, "kernel_resources", lambda _: ())
+    monkeypatch.setattr(routes, "no_nvcc", lambda: "nvcc is switched off")
 
 
 def graded(stage: Stage, sandbox: Sandbox, name: str) -> Result:

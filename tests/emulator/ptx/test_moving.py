@@ -1,0 +1,51 @@
+"""Loads, stores, atomics, copies, warp instructions, barriers, calls and branches: each spelling's parts at least once.
+
+One module holds all kernels. A kernel gets the addresses of 64-bit words that are given and of those that it writes.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.emulator.ptx import control_kernels, memory_kernels
+from tests.emulator.ptx.machine import Launch, played, programs
+from tests.emulator.ptx.sample import GIVEN, WORDS, Sample, low
+from worker.emulate.toolchain import Toolchain, translator
+from worker.sandbox import Sandbox
+
+SAMPLES = [*memory_kernels.SAMPLES, *control_kernels.SAMPLES]
+
+
+@pytest.fixture(scope="module")
+def written(compiler: Toolchain, sandbox: Sandbox) -> dict[str, np.ndarray]:
+    """By sample, the words that each thread wrote; a word that none has written is all ones."""
+    del compiler
+    made = programs("".join(sample.text() for sample in SAMPLES), sandbox)
+    data, found = np.array(GIVEN, dtype=np.uint64), {}
+    for sample in SAMPLES:
+        blocks, threads, cooperative = sample.launch
+        launch = Launch(sample.name, blocks, threads, 256 if sample.name == "dynamic_shared" else 0, cooperative)
+        ran = played(made, sandbox, [launch], data, 8 * WORDS * 64)
+        told = ran.finding.text if ran.finding else ran.finished.stderr.decode(errors="replace")
+        assert ran.returned, f"{sample.name}: {ran.finished.end}: {told}"
+        found[sample.name] = np.frombuffer(ran.written["written"], np.uint64).reshape(64, WORDS)
+    return found
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_a_kernel_moves_what_the_isa_says(written: dict[str, np.ndarray], sample: Sample) -> None:
+    for thread in range(sample.launch[1]):
+        wanted = [low(int(value), 64) for value in sample.wanted(thread)]
+        got = [int(value) for value in written[sample.name][thread][: len(wanted)]]
+        assert [hex(it) for it in got] == [hex(it) for it in wanted], f"thread {thread}"
+
+
+def test_every_pattern_of_an_opcode_has_a_kernel() -> None:
+    """A handler that no kernel above reaches is untested, and so is an atomic operation on a type."""
+    text = "".join(sample.text() for sample in SAMPLES)
+    spoken = set(re.findall(r"(?<=[\s;])[a-z]\w*(?:(?:\.|::)\w+)*(?=[\s;])", text))
+    for pattern, handler in translator().PATTERNS:
+        assert any(pattern.fullmatch(word) for word in spoken), f"no kernel for {handler.__name__}: {pattern.pattern}"
