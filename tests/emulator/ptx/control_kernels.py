@@ -200,4 +200,32 @@ def grid() -> Sample:
     return Sample("grid", body, lambda lane: [1, 2, 3, -1, 2, 1] if lane == 0 else [], launch=(3, 32, True))
 
 
+TEXT, WORD = r"n=%d u=%5u c=%c x=%#x l=%lld f=%.3f s=%s p%%", "word"
+
+
+def _characters(text: str) -> str:
+    return ", ".join(str(code) for code in (*text.encode(), 10, 0))
+
+
+PRINTED = "n=-7 u=   12 c=A x=0x1f l=-5000000000 f=0.125 s=word\n p%\n"
+PRINTING = f"""
+.extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);
+.extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
+.global .align 1 .b8 $str[{len(TEXT) + 2}] = {{{_characters(TEXT)}}};
+.global .align 1 .b8 $word[{len(WORD) + 2}] = {{{_characters(WORD)}}};
+.visible .entry printing(.param .u64 printing_a, .param .u64 printing_b) {{
+.local .align 8 .b8 list[64]; .reg .b64 %d<9>; .reg .b32 %r<4>;
+st.local.b32 [list], -7; st.local.b32 [list+4], 12; st.local.b32 [list+8], 65; st.local.b32 [list+12], 31;
+mov.b64 %d1, -5000000000; st.local.b64 [list+16], %d1; st.local.b64 [list+24], 0d3FC0000000000000;
+mov.u64 %d2, $word; st.local.b64 [list+32], %d2; mov.u64 %d3, list; cvta.local.u64 %d3, %d3; mov.u64 %d4, $str;
+{{ .param .b64 p0; .param .b64 p1; .param .b32 r0; st.param.b64 [p0], %d4; st.param.b64 [p1], %d3;
+call.uni (r0), vprintf, (p0, p1); ld.param.b32 %r1, [r0]; }}
+{{ .param .b64 p0; .param .b64 p1; .param .b32 p2; .param .b64 p3; .param .b64 p4; st.param.b64 [p0], %d2;
+st.param.b64 [p1], %d2; st.param.b32 [p2], 41; st.param.b64 [p3], %d2; st.param.b64 [p4], 1;
+call.uni __assertfail, (p0, p1, p2, p3, p4); }}
+ret;
+}}
+"""
+"""A kernel that prints one of everything and then asserts what does not hold."""
+
 SAMPLES = [shuffles(), votes(), registers(), barriers(), control(), grid()]

@@ -13,6 +13,7 @@ import pytest
 from tests.emulator.ptx import control_kernels, memory_kernels
 from tests.emulator.ptx.machine import Launch, played, programs
 from tests.emulator.ptx.sample import GIVEN, WORDS, Sample, low
+from worker.emulate.build import Programs
 from worker.emulate.toolchain import Toolchain, translator
 from worker.sandbox import Sandbox
 
@@ -20,10 +21,14 @@ SAMPLES = [*memory_kernels.SAMPLES, *control_kernels.SAMPLES]
 
 
 @pytest.fixture(scope="module")
-def written(compiler: Toolchain, sandbox: Sandbox) -> dict[str, np.ndarray]:
-    """By sample, the words that each thread wrote; a word that none has written is all ones."""
+def made(compiler: Toolchain, sandbox: Sandbox) -> Programs:
     del compiler
-    made = programs("".join(sample.text() for sample in SAMPLES), sandbox)
+    return programs("".join(sample.text() for sample in SAMPLES) + control_kernels.PRINTING, sandbox)
+
+
+@pytest.fixture(scope="module")
+def written(made: Programs, sandbox: Sandbox) -> dict[str, np.ndarray]:
+    """By sample, the words that each thread wrote; a word that none has written is all ones."""
     data, found = np.array(GIVEN, dtype=np.uint64), {}
     for sample in SAMPLES:
         blocks, threads, cooperative = sample.launch
@@ -41,6 +46,15 @@ def test_a_kernel_moves_what_the_isa_says(written: dict[str, np.ndarray], sample
         wanted = [low(int(value), 64) for value in sample.wanted(thread)]
         got = [int(value) for value in written[sample.name][thread][: len(wanted)]]
         assert [hex(it) for it in got] == [hex(it) for it in wanted], f"thread {thread}"
+
+
+def test_a_kernel_prints_and_asserts(made: Programs, sandbox: Sandbox) -> None:
+    data = np.array(GIVEN, dtype=np.uint64)
+    ran = played(made, sandbox, [Launch("printing", block=1)], data, 64)
+    assert ran.finished.stdout.decode() == control_kernels.PRINTED
+    assert ran.finding is not None
+    assert (ran.finding.kind, ran.finding.site.line) == ("assertion", 41)
+    assert "the assertion word" in ran.finding.text
 
 
 def test_every_pattern_of_an_opcode_has_a_kernel() -> None:
