@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import isqrt
 
 Value = Fraction | str
@@ -31,7 +31,7 @@ class Format:
 
     @property
     def smallest_normal(self) -> Fraction:
-        return Fraction(2) ** (1 - self.bias)
+        return power(1 - self.bias)
 
     @lru_cache(1 << 14)  # noqa: B019 - four formats, which live as long as the tests
     def decode(self, bits: int) -> Value:
@@ -41,7 +41,7 @@ class Format:
         if exponent == (1 << self.width - self.digits) - 1:
             return "nan" if fraction else "-inf" if sign else "inf"
         whole = fraction + (1 << self.digits - 1) if exponent else fraction
-        value = Fraction(whole) * Fraction(2) ** (max(exponent, 1) - self.bias - self.digits + 1)
+        value = whole * power(max(exponent, 1) - self.bias - self.digits + 1)
         return "-0" if sign and not value else -value if sign else value
 
     def encode(self, value: Value, how: str = NEAREST) -> int:
@@ -56,7 +56,7 @@ class Format:
         if not size:
             return 0
         exponent = max(_exponent(size), 1 - self.bias)
-        scaled = size / Fraction(2) ** (exponent - self.digits + 1)
+        scaled = size * power(self.digits - 1 - exponent)
         whole = rounded(scaled, how, negative=value < 0)
         # A carry out of the fraction goes on into the exponent, as it does in hardware.
         bits = whole + (exponent + self.bias - 1 << self.digits - 1) if whole >= 1 << self.digits - 1 else whole
@@ -66,9 +66,15 @@ class Format:
         return bits | sign
 
 
+@cache
+def power(exponent: int) -> Fraction:
+    """A power of two."""
+    return Fraction(2) ** exponent
+
+
 def _exponent(size: Fraction) -> int:
     guess = size.numerator.bit_length() - size.denominator.bit_length()
-    return guess if size >= Fraction(2) ** guess else guess - 1
+    return guess if size >= power(guess) else guess - 1
 
 
 def rounded(size: Fraction, how: str, *, negative: bool = False) -> int:

@@ -10,6 +10,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,7 @@ def _floats(kind: str, rng: random.Random) -> list[int]:
     return chosen + near + [rng.getrandbits(form.width) for _ in range(LANES - len(chosen) - len(near))]
 
 
+@cache
 def vector(kind: str, at: int, use: str) -> list[int]:
     """The bits of one operand in every lane. use: "amount" for shifts and positions, "divisor" for what is no zero."""
     rng = random.Random(f"{kind} {at} {use}")  # noqa: S311 - the same operands in every run

@@ -92,7 +92,7 @@ def test_no_word_of_the_text_reaches_the_translation_as_code() -> None:
 
 FAULTS = {
     "plain": ("mul.wide.u32 %d2, %r1, 4096; add.s64 %d1, %d1, %d2; st.global.u32 [%d1], %r1;", "out_of_bounds"),
-    "asan": ("ld.shared.u32 %r2, [box+1024];", "out_of_bounds"),
+    "asan": ("st.shared.u32 [box+1024], %r1;", "out_of_bounds"),
     "check": ("mov.u32 %r2, %tid.x; st.shared.u32 [box], %r2;", "race"),
 }
 
