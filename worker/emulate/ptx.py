@@ -79,7 +79,7 @@ class Translation(Emulation):
 
     def _build(self, passes: Sequence[Pass]) -> Programs:
         job, tools = self.job, toolchain()
-        job.machine |= {"emulator": tools.version, "speed": "emulated: speed not judged on this machine"}
+        job.machine |= {"emulator": tools.compiler.version, "speed": "emulated: speed not judged on this machine"}
         made = build_translated(tools, self.text, passes, sandbox=job.sandbox, cancelled=job.cancelled)
         self.programs.update(made.executables)
         return made

@@ -154,7 +154,17 @@ class Toolchain:
     def translated_command(self, build: Pass, source: str, output: str) -> list[str]:
         """Compiles translated PTX; without the precompiled header, which other flags made."""
         header = str(emulator_folder() / "include" / HEADER)
-        return [str(self.compiler.path), *self.flags(build), *TRANSLATED, "-include", header, "-c", source, "-o", output]
+        return [
+            str(self.compiler.path),
+            *self.flags(build),
+            *TRANSLATED,
+            "-include",
+            header,
+            "-c",
+            source,
+            "-o",
+            output,
+        ]
 
     def link_command(self, build: Pass, objects: list[str], output: str) -> list[str]:
         sanitize = ["-fsanitize=address"] if build is Pass.ASAN else []
