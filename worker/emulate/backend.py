@@ -20,7 +20,7 @@ from worker.emulate.build import Programs, Seam, build
 from worker.emulate.findings import KINDS, VIOLATIONS, Finding
 from worker.emulate.resources import kernel_resources
 from worker.emulate.run import Call, Ran, cpu_allowance, run
-from worker.emulate.toolchain import Pass, toolchain
+from worker.emulate.toolchain import Pass, Toolchain, toolchain
 from worker.execute import end_failure
 from worker.failures import Failure
 from worker.frames import printable
@@ -59,6 +59,11 @@ def check(job: Job, inputs: Callable[[], dict[str, Arrays]]) -> int:
     for each in runs:
         each.result()
     return len(watched)
+
+
+def facts(tools: Toolchain) -> dict[str, str]:
+    """What a result says of where it was emulated, whichever way the submission went."""
+    return {"emulator": tools.compiler.version, "speed": "emulated: speed not judged on this machine"}
 
 
 class Emulation:
@@ -126,7 +131,7 @@ class Emulation:
         """Compiles the submission for `passes`; together they take less than twice the longest of them."""
         job = self.job
         tools = toolchain()
-        job.machine = {"emulator": tools.compiler.version, "speed": "emulated: speed not judged on this machine"}
+        job.machine = facts(tools)
         made = build(
             tools,
             self.seam,

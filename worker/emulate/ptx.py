@@ -13,7 +13,7 @@ from dataclasses import replace
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase, Verdict
 from worker.compile import Compiled, compile_cuda, demangled
-from worker.emulate.backend import Emulation
+from worker.emulate.backend import Emulation, facts
 from worker.emulate.build import Programs, build_translated
 from worker.emulate.run import Call
 from worker.emulate.toolchain import Pass, toolchain, translator
@@ -79,7 +79,7 @@ class Translation(Emulation):
 
     def _build(self, passes: Sequence[Pass]) -> Programs:
         job, tools = self.job, toolchain()
-        job.machine |= {"emulator": tools.compiler.version, "speed": "emulated: speed not judged on this machine"}
+        job.machine |= facts(tools)
         made = build_translated(tools, self.text, passes, sandbox=job.sandbox, cancelled=job.cancelled)
         self.programs.update(made.executables)
         return made

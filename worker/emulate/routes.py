@@ -23,15 +23,9 @@ def run_cases(job: Job) -> Iterator[CaseRun]:
             raise
         why = no_nvcc()
         if why:
-            raise replaced(
-                failure, f"{failure.message} With nvcc here it would be translated from PTX ({why})."
-            ) from None
+            failure.message = f"{failure.message} With nvcc here it would be translated from PTX ({why})."
+            raise
     yield from ptx.run_cases(job)
-
-
-def replaced(failure: Failure, message: str) -> Failure:
-    """The same failure in other words."""
-    return Failure(failure.verdict, failure.reason, message, case=failure.case, log=failure.log)
 
 
 def no_nvcc() -> str | None:

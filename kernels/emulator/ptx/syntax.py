@@ -197,7 +197,16 @@ class _Parser:
 
     def _variables(self, *, external: bool = False) -> list[Variable]:
         """The variables of one declaration, its `;` taken."""
-        space, align, kind = self.take()[1:], 0, ""
+        space, kind, align = self._declared()
+        found = [self._variable(space, kind, align, external)]
+        while self.accept(","):
+            found.append(self._variable(space, kind, align, external))
+        self.expect(";")
+        return found
+
+    def _declared(self) -> tuple[str, str, int]:
+        """What stands before a variable's or a parameter's name: its space, type and alignment."""
+        space, kind, align = self.take()[1:], "", 0
         while self.kind == "dot":
             word = self.take()
             if word == ".align":
@@ -208,11 +217,7 @@ class _Parser:
                 raise self.error(f"variables of the vector type {word} are not translated")
             elif word not in (".attribute",):
                 kind = word[1:]
-        found = [self._variable(space, kind, align, external)]
-        while self.accept(","):
-            found.append(self._variable(space, kind, align, external))
-        self.expect(";")
-        return found
+        return space, kind, align
 
     def _pointer(self) -> None:
         while self.text in (".global", ".const", ".shared", ".local", ".align"):
@@ -263,15 +268,7 @@ class _Parser:
         self.expect("(")
         found: list[Variable] = []
         while not self.accept(")"):
-            space, align, kind = self.take()[1:], 0, ""
-            while self.kind == "dot":
-                word = self.take()
-                if word == ".align":
-                    align = self.number()
-                elif word == ".ptr":
-                    self._pointer()
-                else:
-                    kind = word[1:]
+            space, kind, align = self._declared()
             found.append(self._variable(space, kind, align, False))
             self.accept(",")
         return found
