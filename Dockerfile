@@ -1,4 +1,4 @@
-# The API and the CPU worker: `--target api` (the smaller one) or `--target worker` (adds torch and a C++ compiler).
+# The API and the CPU worker: `--target api` (the smaller one) or `--target worker` (adds torch, nvcc and a C++ compiler).
 # A GPU machine's worker is Dockerfile.gpu.
 
 FROM python:3.11-slim-bookworm AS base
@@ -39,7 +39,7 @@ RUN apt-get update \
 # torch from the default index is its CUDA build; an index with CPU builds makes a much smaller image:
 #   docker build --target worker --build-arg PIP_EXTRA_INDEX_URL=… .
 ARG PIP_EXTRA_INDEX_URL
-RUN pip install -r requirements/grade.txt
+RUN pip install -r requirements/grade.txt && pip install --require-hashes -r requirements/cuda.txt
 USER kernelgate
 # Celery as process 1 would neither reap orphans nor get default signal handling.
 ENTRYPOINT ["tini", "--"]

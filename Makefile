@@ -11,7 +11,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --qui
 hash = $(shell cat $(1) 2>/dev/null | sha256sum | cut -c1-16)
 # Where an NVIDIA driver is, what measures on its card is installed too.
 GPU := $(wildcard /dev/nvidiactl /dev/dxg)
-LOCKS := requirements/build.txt requirements/service.txt requirements/grade.txt $(if $(GPU),requirements/gpu.txt)
+# nvcc, which compiles every CUDA submission, comes from wheels where the system has none.
+NVCC := $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+LOCKS := requirements/build.txt requirements/service.txt requirements/grade.txt $(if $(GPU),requirements/gpu.txt) \
+	$(if $(NVCC),,requirements/cuda.txt)
 SERVICE := $(STAMPS)/service-$(call hash,$(LOCKS) pyproject.toml)
 DEV := $(STAMPS)/dev-$(call hash,$(LOCKS) pyproject.toml requirements/dev.txt)
 WEB := $(STAMPS)/web-$(call hash,$(sort $(shell find web -type f -not -path '*/node_modules/*' -not -path '*/static/build/*' -not -path '*/templates/*' 2>/dev/null)))
@@ -59,6 +62,8 @@ $(SERVICE): | $(BIN)/python
 	@$(PIP) --require-hashes -r requirements/build.txt -r requirements/service.txt
 	@$(PIP) -r requirements/grade.txt
 	$(if $(GPU),@$(PIP) --require-hashes -r requirements/gpu.txt)
+	$(if $(NVCC),,@$(PIP) --require-hashes -r requirements/cuda.txt || \
+	  echo 'nvcc could not be installed: CUDA stages stay closed here, and `kernelgate doctor` says why')
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@mkdir -p $(STAMPS) && rm -f $(STAMPS)/service-* && touch $@
 
@@ -97,6 +102,7 @@ lock: $(DEV)
 	  --extra=embedded --extra=build --output-file=service.txt ../pyproject.toml
 	cd requirements && CUSTOM_COMPILE_COMMAND='make lock' $(COMPILE) --output-file=dev.txt dev.in
 	cd requirements && CUSTOM_COMPILE_COMMAND='make lock' $(COMPILE) --output-file=gpu.txt gpu.in
+	cd requirements && CUSTOM_COMPILE_COMMAND='make lock' $(COMPILE) --output-file=cuda.txt cuda.in
 
 clean:
 	rm -rf $(VENV) web/node_modules web/static/build build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

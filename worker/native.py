@@ -9,25 +9,44 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from kernelgate.settings import settings
+
+SYSTEM_TOOLKIT = Path("/usr/local/cuda")
+TOOLKIT = ("bin/nvcc", "include/cuda_runtime.h", "nvvm/bin/cicc")
+"""What a folder must have to be a toolkit: parts of it come in packages of their own."""
 
 
 class BuildError(RuntimeError):
     """A program of ours does not build here: no compiler, no CUDA headers, or an error that the text quotes."""
 
 
+@cache
 def cuda_root() -> Path:
-    """The CUDA toolkit's folder: the first with both nvcc and headers. Raises BuildError."""
+    """The CUDA toolkit's folder, the first with nvcc, headers and device code: the system's, else the one from wheels.
+
+    Raises BuildError.
+    """
     on_path = shutil.which("nvcc")
-    roots = [Path(on_path).resolve().parent.parent] if on_path else []
-    for root in (*roots, Path("/usr/local/cuda")):
-        if (root / "bin" / "nvcc").exists() and (root / "include" / "cuda_runtime.h").exists():
+    system = [Path(on_path).resolve().parent.parent] if on_path else []
+    for root in (*system, SYSTEM_TOOLKIT, *wheel_toolkit()):
+        if all((root / part).exists() for part in TOOLKIT):
             return root.resolve()
     raise BuildError(
-        "no CUDA toolkit: nvcc is not on PATH with its headers, nor in /usr/local/cuda; install 13.0 or newer"
+        "no CUDA compiler: nvcc is neither on PATH with its headers, nor in /usr/local/cuda, nor installed from "
+        "requirements/cuda.txt (`make up` does that; wheels are there for Linux on x86-64 and aarch64)"
     )
+
+
+def wheel_toolkit() -> tuple[Path, ...]:
+    """Where the wheels of requirements/cuda.txt put nvcc and its headers; nothing where they are not installed."""
+    try:
+        nvcc = distribution("nvidia-cuda-nvcc")
+    except PackageNotFoundError:
+        return ()
+    return tuple(Path(str(nvcc.locate_file(part))).parent.parent for part in nvcc.files or () if part.match("bin/nvcc"))
 
 
 def host_compiler() -> Path:

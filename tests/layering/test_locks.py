@@ -73,7 +73,7 @@ def test_locks_agree_with_each_other() -> None:
     assert {name: found for name, found in versions.items() if len(found) > 1} == {}
 
 
-@pytest.mark.parametrize("name", ["build.txt", "service.txt", "dev.txt", "gpu.txt"])
+@pytest.mark.parametrize("name", ["build.txt", "service.txt", "dev.txt", "gpu.txt", "cuda.txt"])
 def test_every_locked_package_has_hashes(name: str) -> None:
     text = (ROOT / "requirements" / name).read_text()
     for block in re.split(r"\n(?=[A-Za-z0-9])", text):
