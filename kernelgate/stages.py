@@ -101,14 +101,26 @@ class Tensor(Strict):
     title: str = ""
 
 
+Params = dict[str, int | float | bool | str | list[int] | list[float]]
+
+
 class Case(Strict):
-    """One run of the submission. `params` are the stage's own and reach its `grader.py` and `driver.py` untouched."""
+    """One run of the submission.
+
+    params: what the seam and `driver.py` need; of a case, this and the dtype alone enter a sandbox.
+    data: how `grader.py` makes the inputs: distribution, magnitudes, sizes that the inputs' shapes show anyway.
+    measured: its speed counts. needs_gpu: left out where there is none. drawn: made by `grader.py` for one grading.
+    """
 
     name: Name
     title: str
     group: str
     dtype: str = "float32"
-    params: dict[str, int | float | bool | str | list[int] | list[float]] = Field(default_factory=dict)
+    params: Params = Field(default_factory=dict)
+    data: Params = Field(default_factory=dict)
+    measured: bool = False
+    needs_gpu: bool = False
+    drawn: bool = False
     tolerance: Tolerance | None = None
 
 
@@ -179,6 +191,10 @@ class Spec(Strict):
     @model_validator(mode="after")
     def parts_agree(self) -> Self:
         for case in self.cases:
+            if case.drawn:
+                raise ValueError(
+                    f"case {case.name!r} says drawn = true; drawn cases are made by grader.py, see docs/stages.md"
+                )
             if case.tolerance is None and case.dtype not in self.tolerance:
                 raise ValueError(
                     f"case {case.name!r} has dtype {case.dtype!r}; [tolerance] has only {sorted(self.tolerance)}"
@@ -242,8 +258,8 @@ class Stage:
         return {name.removeprefix("provided/"): self.text(name) for name in self.files if name.startswith("provided/")}
 
     def short(self) -> Stage:
-        """The same stage without the cases that are measured (`measured = true` in their params); it keeps at least one."""
-        cases = tuple(case for case in self.spec.cases if case.params.get("measured") is not True)
+        """The same stage without the listed cases that are measured; it keeps at least one."""
+        cases = tuple(case for case in self.spec.cases if not case.measured)
         return Stage(self.folder, self.spec.model_copy(update={"cases": cases or self.spec.cases[:1]}), self.files)
 
     def tolerance(self, case: Case) -> Tolerance:

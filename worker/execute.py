@@ -115,7 +115,6 @@ class Execution:
         """Runs one case. Raises Failure for what the submission did wrong."""
         order = {
             "kind": "case",
-            "name": case.name,
             "dtype": case.dtype,
             "params": case.params,
             "inputs": self.arena.write(inputs),
@@ -262,7 +261,7 @@ def executing(job: Job, first: Arrays) -> Iterator[Execution]:
 
 def run_cases(job: Job) -> Iterator[CaseRun]:
     """The backend `torch`: yields each case as it has run, in the stage's order."""
-    cases = job.stage.spec.cases
+    cases = job.cases_without_gpu
     inputs = {case.name: job.grader.inputs(case, job.seed) for case in cases}
     largest = max(inputs.values(), key=arena_size)
     with executing(job, largest) as execution:

@@ -123,11 +123,11 @@ class _Grading:
     def _graded(self, prepared: Future[dict[str, Arrays]], checks: CheckPass) -> Iterator[CaseRun]:
         job = self.job
         target = architecture(*self.facts["capability"])
-        cases = job.stage.spec.cases
+        cases = job.cases
         compiled = compile_cuda(job, target)
         prepared.result()
         takes = [Take(case, edge, self._place(case, edge)) for case in cases for edge in Edge]
-        measured = [case for case in cases if case.params.get("measured") is True] if job.stage.spec.gate else []
+        measured = [case for case in cases if case.measured] if job.stage.spec.gate else []
         bouts = {case.name: Take(_renamed(case), Edge.END, self._place(case, Edge.END)) for case in measured}
         tapes = record(job, compiled, self._device(), [*takes, *bouts.values()])
         self.bench.facts()
@@ -152,7 +152,7 @@ class _Grading:
                 with self.job.phases.during(Phase.LOAD):
                     self._module("user", compiled.device)
                 with self.job.phases.during(Phase.CASES):
-                    for case in self.job.stage.spec.cases:
+                    for case in self.job.cases:
                         own = [take for take in takes if take.case.name == case.name]
                         played.append((case, *self._case(case, own, tapes)))
         except Failure as failure:
@@ -161,7 +161,7 @@ class _Grading:
 
     def _prepare(self) -> dict[str, Arrays]:
         """Makes all inputs, by case, and starts computing the references, the longest first, while the compiler runs."""
-        cases = self.job.stage.spec.cases
+        cases = self.job.cases
         for case in sorted(cases, key=lambda case: -self._inputs(case)[self.seam[0].name].size):
             self.job.grader.foresee(case, self._inputs(case))
         return self.made

@@ -84,15 +84,15 @@ def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
     judged.reports[run.case.name] = report
     judged.wrong = judged.wrong or wrong
     job.right = judged.wrong is None
-    job.phases.progress.case(len(judged.reports), len(job.stage.spec.cases), report)
+    job.phases.progress.case(len(judged.reports), len(job.cases), report)
 
 
 def _conclude(
     job: Job, backend: Backend, ran: int, wrong: WrongTensor | None, mistake: NamedMistake | None
 ) -> tuple[Verdict, str, str]:
     if wrong is not None:
-        return Verdict.WRONG_ANSWER, "wrong_value", _first_wrong(wrong, mistake)
-    total = len(job.stage.spec.cases)
+        return Verdict.WRONG_ANSWER, "wrong_value", _first_wrong(wrong, mistake) + _repeating(job, wrong.case)
+    total = len(job.cases)
     gate = job.stage.spec.gate
     if gate is None and job.stage.spec.ranking is not Ranking.SPEEDUP:
         return Verdict.ACCEPTED, "passed", f"All {total} cases are right."
@@ -112,7 +112,7 @@ def _conclude(
 
 def _unjudged(job: Job, backend: Backend, ran: int) -> str:
     """What a right submission is told where its speed is not judged, and how many cases a machine with a GPU would add."""
-    total, gate = len(job.stage.spec.cases), job.stage.spec.gate
+    total, gate = len(job.cases), job.stage.spec.gate
     right = f"All {total} cases are right" if ran == total else f"All {ran} cases that run on this machine are right"
     how = {Backend.EMULATOR: "emulated: ", Backend.INTERPRETER: "interpreted: "}.get(backend, "")
     notes = [f"{how}speed not judged on this machine"]
@@ -130,23 +130,34 @@ def _first_wrong(wrong: WrongTensor, mistake: NamedMistake | None) -> str:
 
 def _note_failure(job: Job, judged: Judged, failure: Failure) -> None:
     job.log = failure.log or job.log
-    case = next((case for case in job.stage.spec.cases if case.name == failure.case), None)
+    case = next((case for case in job.cases if case.name == failure.case), None)
     if case is not None:
         report = CaseReport(name=case.name, title=case.title, group=case.group, state="failed")
         judged.reports[case.name] = report
-        job.phases.progress.case(len(judged.reports), len(job.stage.spec.cases), report)
+        job.phases.progress.case(len(judged.reports), len(job.cases), report)
 
 
 def _failed(job: Job, backend: Backend, judged: Judged, failure: Failure) -> Result:
-    result = _result(job, backend, judged, failure.verdict, failure.reason, failure.message)
+    result = _result(
+        job, backend, judged, failure.verdict, failure.reason, failure.message + _repeating(job, failure.case)
+    )
     mistake = judge.named(job.stage, failure.mistake) if failure.mistake else None
     return result.model_copy(update={"mistake": mistake})
+
+
+def _repeating(job: Job, name: str | None) -> str:
+    """How the submitter meets a drawn case again, for the message of a failure in one; else nothing."""
+    case = next((case for case in job.cases if case.name == name and case.drawn), None)
+    if case is None:
+        return ""
+    command = f"kernelgate check {job.stage.name} {job.stage.spec.file} --seed {job.seed}"
+    return f" {case.name} was drawn for this grading ({case.title}); `{command}` draws it again."
 
 
 def _result(job: Job, backend: Backend, judged: Judged, verdict: Verdict, reason: str, message: str) -> Result:
     cases = tuple(
         judged.reports.get(case.name) or CaseReport(name=case.name, title=case.title, group=case.group, state="not_run")
-        for case in job.stage.spec.cases
+        for case in job.cases
     )
     return Result(
         verdict=verdict,

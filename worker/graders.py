@@ -19,6 +19,8 @@ from kernelgate.stages import Case, Stage, StageError
 from worker.arrays import Float64, RawTensor
 
 Arrays = dict[str, NDArray[Any]]
+DRAWN = "Drawn"
+"""The group under which drawn cases are reported."""
 _THREADS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="reference")
 
 
@@ -40,10 +42,31 @@ class Grader:
         self._module = _load(stage)
         self._foreseen: dict[str, tuple[Arrays, Future[dict[str, Float64]]]] = {}
 
+    def drawn(self, seed: str) -> tuple[Case, ...]:
+        """Further cases of this grading: none can be known before its seed is, and the same seed draws the same ones."""
+        draw = getattr(self._module, "drawn", None)
+        made: list[Case] = draw(self._generator(seed, DRAWN)) if draw else []
+        return tuple(
+            case.model_copy(update={"name": f"drawn_{number}", "group": DRAWN, "drawn": True})
+            for number, case in enumerate(made, 1)
+        )
+
+    def timed(self, case: Case, rng: np.random.Generator) -> Case:
+        """A measured case with the distribution of one timed call: its `inputs` and tolerance are to be used with it."""
+        draw = getattr(self._module, "timed", None)
+        return cast(Case, draw(case, rng)) if draw else case
+
     def inputs(self, case: Case, seed: str) -> Arrays:
         """The case's inputs: the same for the same seed and case, whatever ran before."""
-        material = hashlib.sha256(f"{seed}/{self.stage.name}/{case.name}".encode()).digest()
-        made = self._module.inputs(case, np.random.default_rng(np.frombuffer(material, dtype=np.uint32)))
+        return self.made(case, self._generator(seed, case.name))
+
+    def _generator(self, seed: str, purpose: str) -> np.random.Generator:
+        material = hashlib.sha256(f"{seed}/{self.stage.name}/{purpose}".encode()).digest()
+        return np.random.default_rng(np.frombuffer(material, dtype=np.uint32))
+
+    def made(self, case: Case, rng: np.random.Generator) -> Arrays:
+        """Inputs of a case from a generator of the caller's, e.g. for one timed call."""
+        made = self._module.inputs(case, rng)
         return {name: np.ascontiguousarray(array) for name, array in made.items()}
 
     def foresee(self, case: Case, inputs: Arrays) -> None:

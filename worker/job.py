@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kernelgate.protocol import KernelResources, Table, Timing
 from kernelgate.stages import Case, Stage
@@ -42,6 +43,15 @@ class Job:
     tables: tuple[Table, ...] = ()
     right: bool = True
     finding: str = ""
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """What is judged: the stage's listed cases, then those drawn for this grading."""
+        return (*self.stage.spec.cases, *self.grader.drawn(self.seed))
+
+    @cached_property
+    def cases_without_gpu(self) -> tuple[Case, ...]:
+        return tuple(case for case in self.cases if not case.needs_gpu)
 
 
 @dataclass(frozen=True)

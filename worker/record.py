@@ -6,7 +6,8 @@ doing, whatever the exit status was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelgate.stages import Case, Stage
@@ -50,30 +51,41 @@ def record(job: Job, compiled: Compiled, device: Device, takes: list[Take]) -> d
     with job.phases.during(Phase.RECORD):
         program = recorder()
         limits = job.stage.spec.limits
+        numbers = shuffled([take.label for take in takes], job.seed)
         finished = job.sandbox.run(
             [str(program), "job.txt"],
             limits=replace(sandbox_limits(limits), wall_s=limits.case_s, cpu_s=2 * limits.case_s),
-            files={"seam.so": compiled.library, "job.txt": _order(job.stage, compiled, device, takes).encode()},
-            collect=["load.tape", "ended.txt", *(f"{take.label}.tape" for take in takes)],
+            files={
+                "seam.so": compiled.library,
+                "job.txt": _order(job.stage, compiled, device, takes, numbers).encode(),
+            },
+            collect=["load.tape", "ended.txt", *(f"{number}.tape" for number in numbers.values())],
             readable=[program.parent],
             cancelled=job.cancelled,
         )
         job.output = printable((finished.stdout + finished.stderr).decode(errors="replace"), limit=16_000)
         _check_loaded(job, finished)
-        return {take.label: _tape(job, finished, take) for take in takes}
+        return {take.label: _tape(job, finished, take, numbers[take.label]) for take in takes}
 
 
-def _order(stage: Stage, compiled: Compiled, device: Device, takes: list[Take]) -> str:
+def shuffled(labels: Sequence[str], seed: str) -> dict[str, int]:
+    """A number for each label, by which the sandbox knows it: neither a number nor the order of all of them says anything."""
+    mixed = sorted(labels, key=lambda label: hashlib.sha256(f"{seed}/{label}".encode()).digest())
+    return {label: number for number, label in enumerate(mixed, 1)}
+
+
+def _order(stage: Stage, compiled: Compiled, device: Device, takes: list[Take], numbers: Mapping[str, int]) -> str:
     lines = ["library ./seam.so", f"seam {stage.spec.seam.name}", f"workspace {stage.spec.limits.workspace_kb * 1024}"]
     lines += [f"device {device.name}", f"memory {device.memory}"]
     lines += [f"attribute {which} {value}" for which, value in device.attributes.items()]
     for kernel in compiled.cubin.kernels.values():
         sizes = " ".join(f"{offset}:{size}" for offset, size in kernel.parameters)
-        numbers = f"{kernel.registers} {kernel.shared_bytes} {kernel.frame_bytes} {kernel.max_threads}"
-        lines.append(f"kernel {kernel.name} {numbers} {sizes}")
+        resources = f"{kernel.registers} {kernel.shared_bytes} {kernel.frame_bytes} {kernel.max_threads}"
+        lines.append(f"kernel {kernel.name} {resources} {sizes}")
     seam = parameters(stage.spec.seam.signature)
     lines += [
-        " ".join(["case", take.label, *(_argument(part, take) for part in seam), *_workspace(take)]) for take in takes
+        " ".join(["case", str(numbers[take.label]), *(_argument(part, take) for part in seam), *_workspace(take)])
+        for take in sorted(takes, key=lambda take: numbers[take.label])
     ]
     return "\n".join(lines) + "\n"
 
@@ -119,10 +131,10 @@ def _check_loaded(job: Job, finished: Finished) -> None:
     raise Failure(Verdict.RUNTIME_ERROR, "not_loadable", f"The library does not load: {what}.")
 
 
-def _tape(job: Job, finished: Finished, take: Take) -> Tape:
-    data = finished.files.get(f"{take.label}.tape")
+def _tape(job: Job, finished: Finished, take: Take, number: int) -> Tape:
+    data = finished.files.get(f"{number}.tape")
     if data is None:
-        raise _no_tape(job, finished, take)
+        raise _no_tape(job, finished, take, number)
     tape = _read(job, data, take.buffers, take.case.name)
     if tape.violation is not None:
         raise violated(job, tape.violation, take.case.name)
@@ -149,7 +161,7 @@ def _read(job: Job, data: bytes, buffers: Mapping[str, Buffer], case: str | None
         raise Failure(Verdict.CONTRACT_VIOLATION, "tape_damaged", message, case=case) from None
 
 
-def _no_tape(job: Job, finished: Finished, take: Take) -> Failure:
+def _no_tape(job: Job, finished: Finished, take: Take, number: int) -> Failure:
     """A case without a tape: stopped by a limit, ended by a signal, or gone without a word."""
     name = take.case.name
     if finished.end is not End.EXITED:
@@ -157,7 +169,7 @@ def _no_tape(job: Job, finished: Finished, take: Take) -> Failure:
     ended = finished.files.get("ended.txt", b"").decode(errors="replace")
     for line in ended.splitlines():
         words = line.split()
-        if len(words) == 3 and words[0] == take.label and words[1] == "signal":
+        if len(words) == 3 and words[0] == str(number) and words[1] == "signal":
             what = (
                 f"Case {name}: the host code was ended by signal {words[2][:4]}; device pointers cannot be read there."
             )

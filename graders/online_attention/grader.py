@@ -51,7 +51,7 @@ def inputs(case: Case, rng: np.random.Generator) -> Arrays:
     tokens = int(str(case.params["tokens"]))
     hidden = rng.standard_normal((tokens, block.WIDTH)).astype(np.float32)
     qkv = block.slab(hidden)
-    PLANTS[str(case.params["plant"])](qkv, rng)
+    PLANTS[str(case.data["plant"])](qkv, rng)
     return {"qkv": qkv.astype(np.float32), "hidden": hidden}
 
 

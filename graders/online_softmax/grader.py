@@ -5,9 +5,10 @@ sum of exponentials and the weighted sum over *all* those keys at once, attentio
 closed formulas of a dense softmax. Only the mistakes run the recurrence, each with the one line wrong that its name says.
 So a slip in the recurrence cannot hide in both.
 
-Case parameters: `kind` is what driver.py runs; `data` is how inputs are made here; sizes are `queries`, `keys`, `width`
-(of q and k), `value_width`; partitions are `block_size`, `block_sizes` or `blocks`. All mathematics here is numpy float64,
-over the very inputs the submission got (a float32 input is converted exactly).
+Of a case, `params` are for driver.py: `kind` is what it runs, partitions are `block_size`, `block_sizes` or `blocks`; `data` is
+how inputs are made here: their `kind`, and the sizes `queries`, `keys`, `width` (of q and k) and `value_width`.
+
+All mathematics here is numpy float64, over the very inputs the submission got (a float32 input is converted exactly).
 
 Formulas: Algorithm 1 of "FlashAttention" (Dao et al., 2022) and the usual derivative of softmax, in `attention_gradients`.
 """
@@ -46,12 +47,12 @@ class State(NamedTuple):
 
 def inputs(case: Case, rng: Generator) -> Inputs:
     """The case's inputs in its dtype, in the order driver.py passes them on."""
-    made = DATA[str(case.params["data"])](case, rng)
+    made = DATA[str(case.data["kind"])](case, rng)
     return {name: array.astype(case.dtype) for name, array in made.items()}
 
 
 def _size(case: Case, name: str) -> int:
-    return int(case.params[name])  # type: ignore[arg-type]
+    return int(case.data[name])  # type: ignore[arg-type]
 
 
 def _listed(case: Case, name: str) -> list[int]:
@@ -59,7 +60,7 @@ def _listed(case: Case, name: str) -> list[int]:
 
 
 def _real(case: Case, name: str) -> float:
-    return float(case.params[name])  # type: ignore[arg-type]
+    return float(case.data[name])  # type: ignore[arg-type]
 
 
 def _countable(_case: Case, rng: Generator) -> Tensors:
@@ -115,7 +116,7 @@ def _reused(case: Case, rng: Generator) -> Tensors:
 def _levels(case: Case, rng: Generator) -> Tensors:
     """Scores around one level per block, with `spread` standard deviations of noise, so that maxima move where wanted."""
     rows, width, blocks = _size(case, "queries"), _size(case, "value_width"), _listed(case, "blocks")
-    levels = np.repeat([float(level) for level in case.params["levels"]], blocks)  # type: ignore[union-attr]
+    levels = np.repeat([float(level) for level in case.data["levels"]], blocks)  # type: ignore[union-attr]
     noise = rng.normal(size=(rows, len(levels))) * _real(case, "spread")
     return {"scores": levels + noise, "values": rng.normal(size=(len(levels), width)) * 2.0}
 
@@ -386,7 +387,7 @@ def _attend(given: Tensors, block_size: int, mistake: str | None) -> tuple[Array
 
 
 def _attention(case: Case, given: Tensors, mistake: str | None) -> Tensors:
-    output, logsumexp = _attend(given, _size(case, "block_size"), mistake)
+    output, logsumexp = _attend(given, int(str(case.params["block_size"])), mistake)
     return {"output": output, "logsumexp": logsumexp}
 
 
@@ -403,7 +404,7 @@ def _update_gradient(_case: Case, given: Tensors, mistake: str | None) -> Tensor
 
 
 def _attention_gradient(case: Case, given: Tensors, mistake: str | None) -> Tensors:
-    block_size, keys = _size(case, "block_size"), len(given["k"])
+    block_size, keys = int(str(case.params["block_size"])), len(given["k"])
     output, logsumexp = _attend(given, block_size, mistake)
     cut = _cut(mistake, keys_before=keys - _widths(keys, block_size)[-1])
     return _with_gradients(output, logsumexp, given, lambda do, dl: attention_gradients(given, do, dl, cut))

@@ -63,18 +63,18 @@ def decoded(stored: NDArray[Any]) -> Float64:
 
 
 def _sizes(case: Case) -> tuple[int, int]:
-    return int(str(case.params["n"])), int(str(case.params["d"]))
+    return int(str(case.data["n"])), int(str(case.data["d"]))
 
 
 def inputs(case: Case, rng: np.random.Generator) -> Arrays:
     """q, k, v [N, D] of the case's dtype; `v_changed` where rows of V from `changed_from` on are replaced for a second run."""
     tokens, dim = _sizes(case)
     q, k, v = (np.clip(rng.standard_normal((tokens, dim)), -4, 4) for _ in range(3))
-    PLANTS[str(case.params["plant"])](q, k, v, rng)
+    PLANTS[str(case.data["plant"])](q, k, v, rng)
     made = {"q": encoded(q, case.dtype), "k": encoded(k, case.dtype), "v": encoded(v, case.dtype)}
-    if "changed_from" in case.params:
+    if "changed_from" in case.data:
         other = v.copy()
-        first = int(str(case.params["changed_from"]))
+        first = int(str(case.data["changed_from"]))
         other[first:] = 4 * rng.choice([-1.0, 1.0], other[first:].shape)
         made["v_changed"] = encoded(other, case.dtype)
     return made
@@ -215,7 +215,7 @@ def reference(case: Case, inputs: Arrays, mistake: str | None = None) -> dict[st
     tensors = {"out": answer("v")}
     if "v_changed" in inputs:
         tensors["out_changed"] = answer("v_changed")
-        first = int(str(case.params["changed_from"]))
+        first = int(str(case.data["changed_from"]))
         same = tensors["out"][:first] == tensors["out_changed"][:first]
         tensors["kept"] = np.where(same, 0.0, 1.0)
     return tensors
@@ -225,7 +225,7 @@ def derived(case: Case, inputs: Arrays, written: Arrays) -> Arrays:
     """`kept`, from the outputs of both runs, bit by bit. 0 and 1 have the same bits in no dtype, so they are given as such."""
     if "out_changed" not in written:
         return {}
-    first = int(str(case.params["changed_from"]))
+    first = int(str(case.data["changed_from"]))
     before, after = (written[name].view(np.uint16)[:first] for name in ("out", "out_changed"))
     return {"kept": encoded((before != after).astype(np.float64), case.dtype)}
 

@@ -93,9 +93,7 @@ def failed(phase, error, texts):
 
 
 def run_case(channel, memory, order, submission, driver, texts):
-    case = types.SimpleNamespace(
-        name=order["name"], dtype=order["dtype"], params=types.SimpleNamespace(**order["params"])
-    )
+    case = types.SimpleNamespace(dtype=order["dtype"], params=types.SimpleNamespace(**order["params"]))
     try:
         outputs = driver.run(submission, case, tensors_from(memory, order["inputs"]))
         listed, payload = raw(outputs)

@@ -103,9 +103,9 @@ def record_case(loaded, case):
     try:
         takes = [record_take(loaded, case, take) for take in case["takes"]]
     except Violation as error:
-        return framed({**violation(error), "case": case["name"]})
+        return framed({**violation(error), "case": case["number"]})
     except BaseException as error:  # whatever it raises, SystemExit and KeyboardInterrupt too, is the submission's
-        return framed({**failed(error, loaded.texts), "case": case["name"]})
+        return framed({**failed(error, loaded.texts), "case": case["number"]})
     tape = json.dumps(takes).encode()
     used = {entry["kernel"] for take in takes for entry in take["entries"] if entry["op"] == "launch"}
     images = {key: image for key, image in loaded.installed.utils.images.items() if key in used}
@@ -115,16 +115,14 @@ def record_case(loaded, case):
         for key, (name, image, shared) in images.items()
     ]
     payload = tape + b"".join(image for _, image, _ in images.values())
-    return framed({"kind": "recorded", "case": case["name"], "tape": len(tape), "kernels": kernels}, payload)
+    return framed({"kind": "recorded", "case": case["number"], "tape": len(tape), "kernels": kernels}, payload)
 
 
 def record_take(loaded, case, take):
     tape = Tape()
     memory = loaded.device.Memory(take["slots"], take["at_end"])
     loaded.recording.RecordingDriver.tape = tape
-    stated = types.SimpleNamespace(
-        name=case["name"], dtype=case["dtype"], params=types.SimpleNamespace(**case["params"])
-    )
+    stated = types.SimpleNamespace(dtype=case["dtype"], params=types.SimpleNamespace(**case["params"]))
     recording = loaded.device.Recording(memory, tape)
     given = {
         item["name"]: recording.given(item["shape"], getattr(loaded.device.torch, item["dtype"]), item["address"])
@@ -169,9 +167,9 @@ def record(channel, loaded, cases):
         while waiting and len(running) < min(os.cpu_count() or 1, SIDE_BY_SIDE):
             case = waiting.pop(0)
             reading, process = fork_case(channel, loaded, case)
-            running[reading] = (case["name"], process, bytearray())
+            running[reading] = (case["number"], process, bytearray())
         for reading in select.select(list(running), [], [])[0]:
-            name, process, held = running[reading]
+            number, process, held = running[reading]
             part = os.read(reading, 1 << 20)
             if part:
                 held += part
@@ -179,7 +177,7 @@ def record(channel, loaded, cases):
             os.close(reading)
             del running[reading]
             status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-            channel.sendall(held if whole(held) else framed({"kind": "gone", "case": name, "status": status}))
+            channel.sendall(held if whole(held) else framed({"kind": "gone", "case": number, "status": status}))
 
 
 def main(channel):

@@ -85,7 +85,7 @@ def judged(stage: Stage, mistake: str | None, backend: Backend) -> Result:
     """What a submission gets whose every output is the mistake's, or the truth's, in the case's dtype."""
     grader, reports, wrong = Grader(stage), [], None
     for case in stage.spec.cases:
-        if backend is Backend.INTERPRETER and case.params.get("gpu_only"):
+        if backend is Backend.INTERPRETER and case.needs_gpu:
             reports.append(CaseReport(name=case.name, title=case.title, group=case.group, state="not_run"))
             continue
         inputs = grader.inputs(case, SEED)

@@ -52,7 +52,7 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Callable[[Stage, Path], Drive]:
         driver = load("driver", stage.folder / "driver.py")
 
         def run(case: Case, inputs: Arrays) -> dict[str, Float64]:
-            params = SimpleNamespace(name=case.name, dtype=case.dtype, params=SimpleNamespace(**case.params))
+            params = SimpleNamespace(dtype=case.dtype, params=SimpleNamespace(**case.params))
             tensors = {key: torch.from_numpy(array.copy()) for key, array in inputs.items()}
             outputs = driver.run(submission, params, tensors)
             return {key: tensor.detach().double().numpy() for key, tensor in outputs.items()}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kernelgate.settings import ROOT
-from kernelgate.stages import Case, load_stage
+from kernelgate.stages import Case, Params, load_stage
 from worker.graders import Grader
 
 STAGE = load_stage(ROOT / "graders" / "online_softmax")
@@ -43,7 +43,7 @@ def partitions(draw: st.DrawFn) -> tuple[Float64, Float64, list[int]]:
 
 
 def trace(scores: Float64, values: Float64, blocks: list[int]) -> dict[str, Float64]:
-    params = {"kind": "trace", "data": "levels", "blocks": blocks}
+    params: Params = {"kind": "trace", "blocks": blocks}
     case = Case(name="drawn", title="", group="", dtype="float64", params=params)
     return GRADER.reference(case, {"scores": scores, "values": values})
 
@@ -51,7 +51,7 @@ def trace(scores: Float64, values: Float64, blocks: list[int]) -> dict[str, Floa
 def update(
     state: tuple[Float64, Float64, Float64], scores: Float64, values: Float64
 ) -> tuple[Float64, Float64, Float64]:
-    case = Case(name="drawn", title="", group="", dtype="float64", params={"kind": "update", "data": "mid_stream"})
+    case = Case(name="drawn", title="", group="", dtype="float64", params={"kind": "update"})
     names = ("row_max", "normalizer", "numerator")
     made = GRADER.reference(case, {**dict(zip(names, state, strict=True)), "scores": scores, "values": values})
     return made["new_max"], made["new_normalizer"], made["new_numerator"]

@@ -32,14 +32,18 @@ def grader(stage: Stage) -> Grader:
 
 
 def test_all_pairs_of_lengths_head_sizes_dtypes_tiles_and_masks_are_covered(stage: Stage) -> None:
-    rows = [{**case.params, "dtype": case.dtype} for case in stage.spec.cases if case.params["kind"] == "values"]
+    rows = [
+        {**case.params, **case.data, "dtype": case.dtype}
+        for case in stage.spec.cases
+        if case.params["kind"] == "values"
+    ]
     for (a, of_a), (b, of_b) in combinations(FACTORS.items(), 2):
         found = {(row[a], row[b]) for row in rows}
         assert {(x, y) for x in of_a for y in of_b} <= found, (a, b)
 
 
 def test_without_a_gpu_every_value_but_the_longest_lengths_is_still_met(stage: Stage) -> None:
-    rows = [{**case.params, "dtype": case.dtype} for case in stage.spec.cases if not case.params.get("gpu_only")]
+    rows = [{**case.params, **case.data, "dtype": case.dtype} for case in stage.spec.cases if not case.needs_gpu]
     for name in ("d", "dtype", "block_n", "causal"):
         assert set(FACTORS[name]) <= {row[name] for row in rows}, name
     assert any(row["kind"] == "refusals" for row in rows)
@@ -57,8 +61,8 @@ def test_the_hand_trace(stage: Stage, grader: Grader, mistake: str | None, answe
 
 
 def test_values_of_later_rows_change_and_earlier_answers_do_not(stage: Stage, grader: Grader) -> None:
-    for case in (case for case in stage.spec.cases if "changed_from" in case.params):
-        first = int(str(case.params["changed_from"]))
+    for case in (case for case in stage.spec.cases if "changed_from" in case.data):
+        first = int(str(case.data["changed_from"]))
         inputs = grader.inputs(case, "aa")
         assert (inputs["v"][:first] == inputs["v_changed"][:first]).all()
         assert (inputs["v"][first:] != inputs["v_changed"][first:]).any(axis=1).all()

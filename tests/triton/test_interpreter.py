@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelgate.stages import Case, Stage
+from kernelgate.stages import Case, Params, Stage
 from tests.triton.sources import SAMPLES, Sample, source
 from worker.failures import Failure
 from worker.graders import Grader
@@ -19,8 +19,9 @@ ROWS = 32
 
 def job_for(stage: Stage, sandbox: Sandbox, text: str) -> Job:
     """A job of one case: q, k, v are fp16 [32, 16] of plain random values."""
-    params = {"kind": "values", "n": ROWS, "d": 16, "block_n": 32, "causal": False, "plant": "plain"}
-    case = Case(name="sample", title="sample", group="sample", dtype="float16", params=params)
+    params: Params = {"kind": "values", "block_n": 32, "causal": False}
+    data: Params = {"n": ROWS, "d": 16, "plant": "plain"}
+    case = Case(name="sample", title="sample", group="sample", dtype="float16", params=params, data=data)
     one = Stage(stage.folder, stage.spec.model_copy(update={"cases": (case,)}), stage.files)
     return Job(one, text, Grader(one), sandbox, "5eed" * 8, Phases(Unwatched()))
 

@@ -52,7 +52,7 @@ def check(job: Job, inputs: Callable[[], dict[str, Arrays]]) -> int:
     emulation = Emulation(job)
     emulation._build([Pass.CHECK])
     emulation.made = inputs()
-    sizes = [(case, emulation._call(case).size()) for case in job.stage.spec.cases]
+    sizes = [(case, emulation._call(case).size()) for case in job.cases_without_gpu]
     watched = representative(sizes)
     with ThreadPoolExecutor(min(len(watched), os.cpu_count() or 1), thread_name_prefix="check-case") as pool:
         runs = [pool.submit(emulation._run, case, Pass.CHECK) for case in watched]
@@ -79,7 +79,7 @@ class Emulation:
 
     def run(self) -> Iterator[CaseRun]:
         job = self.job
-        cases = job.stage.spec.cases
+        cases = job.cases_without_gpu
         for case in sorted(cases, key=lambda case: -self._call(case).size()):
             job.grader.foresee(case, self._inputs(case))
         self._prepare()

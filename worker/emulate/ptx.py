@@ -60,7 +60,7 @@ class Translation(Emulation):
         with job.phases.during(Phase.COMPILE):
             self.text = self._translated(compiled)
             self._build([Pass.PLAIN])
-        cases = job.stage.spec.cases
+        cases = job.cases_without_gpu
         takes = [Take(case, Edge.END, self._buffers(case)) for case in cases]
         tapes = record(job, compiled, VIRTUAL, takes)
         self.tapes = {take.case.name: tapes[take.label] for take in takes}

@@ -43,7 +43,6 @@ NOMINAL = Target(
     values_only=True,
 )
 """What host code is told where there is no GPU. Below 9.0 Triton lowers tensor descriptors to plain pointers."""
-SKIPPED = "gpu_only"
 FAULTS = {
     "illegal_address": Verdict.RUNTIME_ERROR,
     "misaligned_address": Verdict.RUNTIME_ERROR,
@@ -57,7 +56,7 @@ FAULTS = {
 
 def run_cases(job: Job) -> Iterator[CaseRun]:
     """Yields each case that is run without a GPU as it has run, in the stage's order."""
-    cases = [case for case in job.stage.spec.cases if case.params.get(SKIPPED) is not True]
+    cases = job.cases_without_gpu
     inputs = {case.name: job.grader.inputs(case, job.seed) for case in cases}
     for case in cases:
         job.grader.foresee(case, inputs[case.name])

@@ -6,7 +6,7 @@ import json
 import signal
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelgate.stages import Case
@@ -17,8 +17,10 @@ from worker.failures import Failure
 from worker.job import Job
 from worker.placement import Buffer, Edge, slots
 from worker.program import program
+from worker.record import shuffled
 from worker.sandbox import Session, SessionEnded
-from worker.triton.tape import MalformedRecordingError, Recording, read_recording
+from worker.triton.tape import Kernel, MalformedRecordingError, Recording, read_recording
+from worker.triton.tape import Take as RecordedTake
 
 MAX_PAYLOAD = 64 << 20
 ALLOCATIONS = 16
@@ -67,6 +69,48 @@ class Order:
     case: Case
     shapes: Mapping[str, tuple[int, ...]]
     calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Two calls of a case, recorded in a process of their own. Only the first of `calls` beyond a case's judged two is used.
+
+    Every process makes two calls, at the end and at the start of a fence: what is recorded for the clock looks like the rest.
+    """
+
+    order: Order
+    calls: tuple[Call, Call]
+
+    @property
+    def label(self) -> str:
+        return f"{self.order.case.name}/{self.order.calls.index(self.calls[0])}"
+
+
+def parts_of(order: Order) -> list[Part]:
+    judged, further = order.calls[:2], order.calls[2:]
+    sizes = {name: buffer.size for name, buffer in judged[0].inputs.items()}
+    pairs = [(judged[0], judged[1]), *((each, call(sizes, judged[1].edge)) for each in further)]
+    return [Part(order, pair) for pair in pairs]
+
+
+def joined(parts: list[Recording | Failure]) -> Recording | Failure:
+    """A case from its parts in order: the judged calls, and of each further part the first. Kernels keep apart by prefix."""
+    takes: list[RecordedTake] = []
+    kernels: dict[str, Kernel] = {}
+    for number, part in enumerate(parts):
+        if isinstance(part, Failure) or len(parts) == 1:
+            return part
+        kernels |= {f"{number}.{key}": replace(each, key=f"{number}.{key}") for key, each in part.kernels.items()}
+        takes += [_prefixed(take, number) for take in (part.takes[:1] if number else part.takes)]
+    return Recording(tuple(takes), kernels)
+
+
+def _prefixed(take: RecordedTake, number: int) -> RecordedTake:
+    entries = (
+        {**entry, "kernel": f"{number}.{entry['kernel']}"} if entry["op"] == "launch" else entry
+        for entry in take.entries
+    )
+    return replace(take, entries=tuple(entries))
 
 
 class Recorder:
@@ -118,21 +162,27 @@ class Recorder:
             raise self._failure(header, None)
 
     def _collect(self, session: Session, orders: list[Order]) -> dict[str, Recording | Failure]:
-        listed = json.dumps([_asked(order) for order in orders]).encode()
-        waiting = {order.case.name for order in orders}
+        parts = [part for order in orders for part in parts_of(order)]
+        numbers = shuffled([part.label for part in parts], self.job.seed)
+        waiting = {numbers[part.label]: part for part in parts}
+        listed = json.dumps([_asked(waiting[number], number) for number in sorted(waiting)]).encode()
+        recorded: dict[str, Recording | Failure] = {}
         found: dict[str, Recording | Failure] = {}
         message = frames.encode({"kind": "record"}, listed)
         while waiting and not _decided(orders, found):
             try:
                 header, payload = self._exchange(session, message, None)
             except Failure as failure:  # what ends the process takes the other cases along; those that came count
-                return {**dict.fromkeys(waiting, failure), **found}
+                return {**dict.fromkeys((part.order.case.name for part in waiting.values()), failure), **found}
             message = b""
-            name = header.get("case")
-            if name not in waiting:
+            number = header.get("case")
+            if type(number) is not int or number not in waiting:
                 raise forged(ValueError("an answer for a case that is not waited for"), None)
-            waiting.discard(name)
-            found[name] = self._recorded(header, payload, name)
+            part = waiting.pop(number)
+            recorded[part.label] = self._recorded(header, payload, part.order.case.name)
+            own = [each.label for each in parts_of(part.order)]
+            if recorded.keys() >= set(own):
+                found[part.order.case.name] = joined([recorded[label] for label in own])
         return found
 
     def _recorded(self, header: dict[str, Any], payload: bytes, case: str) -> Recording | Failure:
@@ -190,9 +240,11 @@ def _decided(orders: list[Order], found: Mapping[str, Recording | Failure]) -> b
     return False
 
 
-def _asked(order: Order) -> dict[str, Any]:
+def _asked(part: Part, number: int) -> dict[str, Any]:
+    """What the sandbox is told: no name, no place in the stage, not how the data are made, nor whether a clock will run."""
+    order = part.order
     return {
-        "name": order.case.name,
+        "number": number,
         "dtype": order.case.dtype,
         "params": order.case.params,
         "takes": [
@@ -209,6 +261,6 @@ def _asked(order: Order) -> dict[str, Any]:
                     for name, buffer in each.inputs.items()
                 ],
             }
-            for each in order.calls
+            for each in part.calls
         ],
     }

@@ -90,11 +90,11 @@ class _Grading:
 
     def run(self) -> Iterator[CaseRun]:
         job = self.job
-        cases = job.stage.spec.cases
+        cases = job.cases
         inputs = {case.name: job.grader.inputs(case, job.seed) for case in cases}
         for case in sorted(cases, key=lambda case: -sum(array.size for array in inputs[case.name].values())):
             job.grader.foresee(case, inputs[case.name])
-        measured = [case for case in cases if case.params.get("measured") is True]
+        measured = [case for case in cases if case.measured]
         orders = [order_for(case, inputs[case.name], (Edge.END, Edge.START, *_bout(case))) for case in cases]
         found = Recorder(job, target(self.facts)).record(orders)
         calls: dict[str, list[Placed]] = {}
@@ -221,7 +221,7 @@ class _Grading:
 
 def _bout(case: Case) -> tuple[Edge, ...]:
     """A measured case is recorded once more, for the timed call: its memory is its own."""
-    return (Edge.END,) if case.params.get("measured") is True else ()
+    return (Edge.END,) if case.measured else ()
 
 
 def _results(call: Placed, written: Mapping[str, bytes]) -> dict[str, RawTensor]:
