@@ -3,6 +3,9 @@
 A bearer token is sent on purpose and needs no more. A cookie is sent by the browser whoever caused the request, so a request
 that changes something and is signed in by cookie must carry the session's anti-forgery value and must not come from
 another site. A session gets a new random id at every sign-in and is never taken from the request.
+
+A session is its token in another form. Whether it still holds is asked of the token and the account at every request, and
+nothing of it is kept beside them: so it ends with whatever ends the token.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from starlette.responses import Response
 
 from api.body import CSRF_FIELD, FORMS, content_type, form_items
 from api.problems import Refusal
-from kernelgate.accounts import TOKEN_PREFIX, digest, scopes_of
+from kernelgate.accounts import TOKEN_PREFIX, digest, is_live, scopes_of
 from kernelgate.db import transaction
 from kernelgate.models import Role, Scope, Session, Token, User, now
 from kernelgate.settings import settings
@@ -36,16 +39,15 @@ _USED_EVERY = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Identity:
-    """An account and how it signed in. `csrf` and `session_hash` are set for a browser, `token_id` for a token."""
+    """An account and the token it signed in with, itself or through a session; `csrf` is set for a browser."""
 
     user_id: int
     handle: str
     role: Role
     scopes: frozenset[Scope]
+    token_id: int
     via: Literal["token", "session"]
     csrf: str = ""
-    session_hash: bytes = b""
-    token_id: int | None = None
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes and scope in scopes_of(self.role)
@@ -81,14 +83,12 @@ def by_token(secret: str) -> Identity:
             )
         _check_enabled(token.user)
         _mark_used(database, token)
-        return Identity(
-            token.user_id,
-            token.user.handle,
-            Role(token.user.role),
-            frozenset(map(Scope, token.scopes)),
-            "token",
-            token_id=token.id,
-        )
+        return _identity(token, "token")
+
+
+def _identity(token: Token, via: Literal["token", "session"], csrf: str = "") -> Identity:
+    user, scopes = token.user, frozenset(map(Scope, token.scopes))
+    return Identity(user.id, user.handle, Role(user.role), scopes, token.id, via, csrf)
 
 
 def _check_enabled(user: User) -> None:
@@ -103,21 +103,17 @@ def _mark_used(database: Database, token: Token) -> None:
 
 
 def by_session(secret: str) -> Identity | None:
-    """The identity behind a session cookie; None when the session is unknown, over, or of a disabled account."""
+    """The identity behind a session cookie; None when the session is unknown or over, its token does not work any more, or
+    the account is disabled."""
     with transaction() as database:
         session = database.get(Session, digest(secret))
-        if session is None or session.expires_at <= now() or session.user.disabled_at is not None:
+        if session is None or session.expires_at <= now():
             return None
-        role = Role(session.user.role)
-        return Identity(
-            session.user_id,
-            session.user.handle,
-            role,
-            frozenset(scopes_of(role)),
-            "session",
-            csrf=session.csrf,
-            session_hash=session.hash,
-        )
+        token = session.token
+        if not is_live(token) or token.user.disabled_at is not None:
+            return None
+        _mark_used(database, token)
+        return _identity(token, "session", session.csrf)
 
 
 def bearer(request: Request) -> str | None:
@@ -187,13 +183,13 @@ def cookie_name() -> str:
     return "__Host-kernelgate" if settings().cookie_secure else "kernelgate"
 
 
-def open_session(database: Database, user: User) -> tuple[str, str]:
-    """A new session of `user`: (cookie value, anti-forgery value). Sessions that are over are swept away."""
-    _check_enabled(user)
+def open_session(database: Database, token: Token) -> tuple[str, str]:
+    """A new session of a token that works: (cookie value, anti-forgery value). Sessions that are over are swept away."""
+    _check_enabled(token.user)
     secret, csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(24)
     database.execute(delete(Session).where(Session.expires_at <= now()))
-    lifetime = timedelta(days=settings().session_days)
-    database.add(Session(hash=digest(secret), user_id=user.id, csrf=csrf, expires_at=now() + lifetime))
+    end = min(now() + timedelta(days=settings().session_days), token.expires_at)
+    database.add(Session(hash=digest(secret), user_id=token.user_id, token_id=token.id, csrf=csrf, expires_at=end))
     return secret, csrf
 
 

@@ -13,6 +13,7 @@ from api.doorbell import Doorbell
 from api.events import Hub
 from api.limits import Streams
 from api.problems import Refusal
+from kernelgate.accounts import scopes_of
 from kernelgate.models import Scope
 
 
@@ -37,12 +38,13 @@ def requires(scope: Scope) -> Callable[[Request], Awaitable[Identity]]:
 def _with_scope(identity: Identity, scope: Scope) -> Identity:
     if identity.may(scope):  # no role below admin may have the scope admin
         return identity
-    if identity.via == "session" or scope in identity.scopes:
+    if scope in identity.scopes or (identity.via == "session" and scope not in scopes_of(identity.role)):
         raise Refusal("missing_role", f"This needs an administrator; {identity.handle} is {identity.role!s}.")
     has = ", ".join(sorted(identity.scopes)) or "none"
+    whose = "the token that the session was opened with" if identity.via == "session" else "the token"
     raise Refusal(
         "missing_scope",
-        f"This needs the scope {scope!s}; the token has: {has}.",
+        f"This needs the scope {scope!s}; {whose} has: {has}.",
         field="header.authorization",
         accepted=f"a token with the scope {scope!s}",
         headers={"WWW-Authenticate": f'Bearer realm="kernelgate", error="insufficient_scope", scope="{scope!s}"'},

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -146,12 +146,15 @@ def read(submission_id: str, after: int) -> News:
         return News(events, final)
 
 
-async def follow(hub: Hub, submission_id: str, after: int) -> AsyncIterator[Event | None]:
-    """Every event after `after`, as it comes; None as a heartbeat. Ends with the submission, or when the hub closes."""
+async def follow(hub: Hub, submission_id: str, after: int, shown: Callable[[], bool]) -> AsyncIterator[Event | None]:
+    """Every event after `after`, as it comes; None as a heartbeat. Ends with the submission, when the hub closes, and when
+    `shown`, asked at each look, says that the reader may not see it any more."""
     with hub.listening(submission_id) as listener:
         while not hub.closing:
             listener.news.clear()
             try:
+                if not await run_in_threadpool(shown):
+                    return
                 news = await run_in_threadpool(read, submission_id, after)
             except (DBAPIError, PoolTimeoutError):
                 yield None

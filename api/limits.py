@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from sqlalchemy import delete, func, select, text
+from fastapi import Request
+from sqlalchemy import delete, func, or_, select, text
 from sqlalchemy.orm import Session
 
 from api.problems import Refusal
-from kernelgate.models import SignInFailure, Submission, now
+from kernelgate.models import SignInFailure, SignUp, Submission, Token, now
 from kernelgate.settings import settings
 from kernelgate.verdicts import State, Verdict
 
 _SUBMIT_LOCK = 0x6B67_0001
 _SIGN_IN_LOCK = 0x6B67_0002
+_SIGN_UP_LOCK = 0x6B67_0004
 _PENDING_RETRY_S = 5
+_ENDED_TOKENS_KEPT = timedelta(days=30)
 SIGN_IN_WINDOW = timedelta(minutes=15)
 HOUR = timedelta(hours=1)
+
+
+def address_of(request: Request) -> str:
+    """Whom limits by address count. Whoever has one IPv6 address has all 2^64 of its network, so that network is counted."""
+    host = request.client.host if request.client else "unknown"
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host[:100]
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is None:
+        return str(ipaddress.ip_network((address, 64), strict=False))
+    return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 def lock_user(database: Session, user_id: int) -> None:
@@ -54,19 +70,67 @@ def check_submit_limits(database: Session, user_id: int) -> None:
         .limit(limit)
     ).all()
     if len(counted) >= limit:
-        wait = math.ceil((counted[-1] + HOUR - now()).total_seconds())
         raise Refusal(
             "too_many_per_hour",
             f"{limit} submissions were made within 60 minutes, the most there may be.",
-            headers={"Retry-After": str(max(wait, 1))},
+            headers=_retry_after(counted[-1] + HOUR),
         )
+
+
+def check_token_limits(database: Session, user_id: int) -> None:
+    """Raises Refusal when one more token is too many; the caller holds `lock_tokens`. Tokens that ended long ago are swept."""
+    swept, owned = now() - _ENDED_TOKENS_KEPT, Token.user_id == user_id
+    database.execute(delete(Token).where(owned, or_(Token.revoked_at < swept, Token.expires_at < swept)))
+    live = select(func.count()).where(owned, Token.revoked_at.is_(None), Token.expires_at > now())
+    count, limit = database.scalar(live) or 0, settings().token_limit
+    if count >= limit:
+        raise Refusal("too_many_tokens", f"{count} tokens of this account work already; {limit} may.")
+    limit = settings().token_hourly_limit
+    made = database.scalars(
+        select(Token.created_at)
+        .where(owned, Token.created_at > now() - HOUR)
+        .order_by(Token.created_at.desc())
+        .limit(limit)
+    ).all()
+    if len(made) >= limit:
+        raise Refusal(
+            "too_many_tokens_per_hour",
+            f"{limit} tokens were made for this account within 60 minutes, the most there may be.",
+            headers=_retry_after(made[-1] + HOUR),
+        )
+
+
+def _retry_after(moment: datetime) -> dict[str, str]:
+    return {"Retry-After": str(max(math.ceil((moment - now()).total_seconds()), 1))}
+
+
+def count_sign_up(database: Session, address: str) -> None:
+    """Counts a new account of an address. Raises Refusal when it has too many; one whose handle is refused does not count."""
+    _lock_address(database, _SIGN_UP_LOCK, address)
+    database.execute(delete(SignUp).where(SignUp.at < now() - HOUR))
+    limit = settings().sign_up_limit
+    made = database.scalars(
+        select(SignUp.at).where(SignUp.address == address).order_by(SignUp.at.desc()).limit(limit)
+    ).all()
+    if len(made) >= limit:
+        raise Refusal(
+            "too_many_sign_ups",
+            f"{limit} accounts were made from this address within 60 minutes, the most there may be.",
+            headers=_retry_after(made[-1] + HOUR),
+        )
+    database.add(SignUp(address=address))
+
+
+def _lock_address(database: Session, kind: int, address: str) -> None:
+    """Holds the address until the transaction ends: two at once cannot both be the last one allowed."""
+    database.execute(
+        text("SELECT pg_advisory_xact_lock(:kind, hashtext(:address))"), {"kind": kind, "address": address}
+    )
 
 
 def check_sign_in_limit(database: Session, address: str) -> None:
     """Raises Refusal after too many failures from one address. Holds the address until the transaction ends."""
-    database.execute(
-        text("SELECT pg_advisory_xact_lock(:kind, hashtext(:address))"), {"kind": _SIGN_IN_LOCK, "address": address}
-    )
+    _lock_address(database, _SIGN_IN_LOCK, address)
     failures = database.scalars(
         select(SignInFailure.at)
         .where(SignInFailure.address == address, SignInFailure.at > now() - SIGN_IN_WINDOW)
@@ -74,11 +138,10 @@ def check_sign_in_limit(database: Session, address: str) -> None:
         .limit(settings().sign_in_limit)
     ).all()
     if len(failures) >= settings().sign_in_limit:
-        wait = math.ceil((failures[-1] + SIGN_IN_WINDOW - now()).total_seconds())
         raise Refusal(
             "too_many_sign_ins",
             f"{len(failures)} sign-ins from this address failed within 15 minutes.",
-            headers={"Retry-After": str(max(wait, 1))},
+            headers=_retry_after(failures[-1] + SIGN_IN_WINDOW),
         )
 
 

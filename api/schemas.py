@@ -174,6 +174,7 @@ class TokenView(BaseModel):
     name: str
     hint: str = Field(description="Its first characters.")
     scopes: list[str]
+    parent_id: int | None = Field(None, description="The token it was made from, and ends with.")
     created_at: datetime
     expires_at: datetime
     last_used_at: datetime | None = None
@@ -187,7 +188,9 @@ class NewToken(TokenView):
 class TokenBody(Body):
     name: Title = Field("", description="What it is for.")
     scopes: list[Scope] | None = Field(None, description="Default: what the account may do, but never `admin`.")
-    days: float | None = Field(None, gt=0, le=3650, description="Days it lives.")
+    days: float | None = Field(
+        None, gt=0, le=3650, description="Days it lives, unless the token it is made from ends before."
+    )
 
 
 class SignInBody(Body):

@@ -12,11 +12,11 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from api.auth import close_session, cookie_name, open_session
-from api.limits import check_sign_in_limit, record_sign_in_failure
+from api.limits import address_of, check_sign_in_limit, count_sign_up, record_sign_in_failure
 from api.problems import Refusal
-from kernelgate.accounts import HANDLE, AccountError, audit, create_token, create_user, digest, find_user, scopes_of
+from kernelgate.accounts import HANDLE, AccountError, audit, create_token, create_user, digest, find_user
 from kernelgate.db import transaction
-from kernelgate.models import Invite, Role, Token, User, now
+from kernelgate.models import Invite, Role, Scope, Token, now
 from kernelgate.settings import settings
 
 Found = TypeVar("Found")
@@ -34,13 +34,13 @@ class Opened:
     token: str | None = None
 
 
-def address_of(request: Request) -> str:
-    return request.client.host if request.client else "unknown"
-
-
 def sign_in(request: Request, secret: str) -> Opened:
-    """A session for the owner of a token. The token needs all that its account may do, because the session will do it."""
-    return _guarded(request, lambda database: _by_token(database, secret.strip()))
+    """A session of a token. It may do what the token may, and reading pages is the least of it."""
+    with transaction() as database:
+        outcome = _attempt(request, database, lambda database: _by_token(database, secret.strip()))
+        if isinstance(outcome, Token):
+            return _open(request, database, outcome)
+    raise outcome
 
 
 def sign_up(request: Request, handle: str) -> Opened:
@@ -48,6 +48,7 @@ def sign_up(request: Request, handle: str) -> Opened:
     if not settings().open_signup:
         raise Refusal("signup_closed", "Accounts are made by invite here.")
     with transaction() as database:
+        count_sign_up(database, address_of(request))
         return _new_account(request, database, handle, Role.SUBMITTER)
 
 
@@ -88,14 +89,6 @@ def sign_out(request: Request) -> None:
         close_session(database, request.cookies.get(cookie_name()))
 
 
-def _guarded(request: Request, find: Callable[[Session], User]) -> Opened:
-    with transaction() as database:
-        outcome = _attempt(request, database, find)
-        if isinstance(outcome, User):
-            return _open(request, database, outcome)
-    raise outcome
-
-
 def _attempt(request: Request, database: Session, find: Callable[[Session], Found]) -> Found | Refusal:
     """What `find` gives; its refusal is returned and counted, so that the caller's transaction keeps the count."""
     address = address_of(request)
@@ -107,7 +100,7 @@ def _attempt(request: Request, database: Session, find: Callable[[Session], Foun
         return refusal
 
 
-def _by_token(database: Session, secret: str) -> User:
+def _by_token(database: Session, secret: str) -> Token:
     token = database.scalars(select(Token).where(Token.hash == digest(secret))).one_or_none()
     if token is None:
         raise Refusal(
@@ -119,15 +112,14 @@ def _by_token(database: Session, secret: str) -> User:
         raise Refusal(
             "expired_token", f"The token {token.hint}… expired on {token.expires_at:%Y-%m-%d}.", field="token"
         )
-    missing = [str(scope) for scope in scopes_of(Role(token.user.role)) if scope not in token.scopes]
-    if missing:
+    if Scope.READ not in token.scopes:
         raise Refusal(
             "missing_scope",
-            f"A session may do all that {token.user.handle} may; this token lacks: {', '.join(missing)}.",
+            f"A session reads pages; the token {token.hint}… may only: {', '.join(token.scopes)}.",
             field="token",
-            accepted="a token with all scopes of the account",
+            accepted="a token with the scope read",
         )
-    return token.user
+    return token
 
 
 def _new_account(request: Request, database: Session, handle: str, role: Role) -> Opened:
@@ -136,11 +128,11 @@ def _new_account(request: Request, database: Session, handle: str, role: Role) -
         raise Refusal("handle_taken", "Somebody has that handle.", field="handle", value=handle)
     try:
         user = create_user(database, handle, role)
-        _, secret = create_token(database, user, name="first", days=settings().token_days)
+        token, secret = create_token(database, user, name="first", days=settings().account_days)
     except AccountError as error:
         raise account_refusal(error, handle) from error
     audit(database, user.handle, "account.create", user.handle, role=str(role))
-    return _open(request, database, user, secret)
+    return _open(request, database, token, secret)
 
 
 def account_refusal(error: AccountError, value: str) -> Refusal:
@@ -148,11 +140,11 @@ def account_refusal(error: AccountError, value: str) -> Refusal:
     return Refusal("invalid_field", str(error), field="handle", value=value, accepted=accepted)
 
 
-def _open(request: Request, database: Session, user: User, token: str | None = None) -> Opened:
+def _open(request: Request, database: Session, token: Token, secret: str | None = None) -> Opened:
     """A session with a new id; the one the browser came with ends, whoever's it was."""
     close_session(database, request.cookies.get(cookie_name()))
-    cookie, csrf = open_session(database, user)
-    return Opened(user.handle, Role(user.role), cookie, csrf, token)
+    cookie, csrf = open_session(database, token)
+    return Opened(token.user.handle, Role(token.user.role), cookie, csrf, secret)
 
 
 def local_page(path: str | None) -> str:

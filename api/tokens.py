@@ -1,20 +1,21 @@
-"""API tokens: listing, making and revoking them."""
+"""API tokens: listing, making and revoking them.
+
+A token that was made with another one, or in a session that another one opened, gets no scope and no day that the other lacks,
+and is revoked with it. So whoever had a token for a while has nothing left when it is gone.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth import Identity
+from api.limits import check_token_limits
 from api.problems import Refusal
 from api.schemas import NewToken, TokenBody, TokenView
-from kernelgate.accounts import AccountError, audit, create_token, scopes_of
-from kernelgate.models import Role, Scope, Token, User, now
+from kernelgate.accounts import AccountError, audit, create_token, is_live, lock_tokens, revoke_token, scopes_of
+from kernelgate.models import Role, Scope, Token, User
 from kernelgate.settings import settings
-
-_DAY_S = 86400
 
 
 def token_view(token: Token) -> TokenView:
@@ -28,8 +29,7 @@ def tokens_of(database: Session, user_id: int) -> list[TokenView]:
 
 
 def own_token(database: Session, identity: Identity, body: TokenBody) -> NewToken:
-    """A token for oneself. One made with a token gets no scope and no day that the maker's token does not have."""
-    user = database.get_one(User, identity.user_id)
+    """A token for oneself, made from the token that one signed in with."""
     scopes = body.scopes if body.scopes is not None else _usual(identity)
     beyond = sorted(str(scope) for scope in scopes if not identity.may(scope))
     if beyond:
@@ -41,40 +41,48 @@ def own_token(database: Session, identity: Identity, body: TokenBody) -> NewToke
             value=", ".join(beyond),
             accepted=has,
         )
-    days = body.days if body.days is not None else float(settings().token_days)
-    if identity.token_id is not None:
-        left = database.get_one(Token, identity.token_id).expires_at - now()
-        days = min(days, left.total_seconds() / _DAY_S)
-    return new_token(database, user, identity.handle, body.name, scopes, days)
+    return _new_token(database, identity, database.get_one(User, identity.user_id), body, scopes, derived=True)
 
 
 def _usual(identity: Identity) -> list[Scope]:
     return [scope for scope in (Scope.READ, Scope.SUBMIT) if identity.may(scope)]
 
 
-def token_for(database: Session, user: User, actor: str, body: TokenBody) -> NewToken:
-    """A token that an administrator makes for somebody."""
-    scopes = body.scopes if body.scopes is not None else [s for s in scopes_of(Role(user.role)) if s is not Scope.ADMIN]
-    return new_token(database, user, actor, body.name, scopes, body.days or float(settings().token_days))
+def token_for(database: Session, admin: Identity, user: User, body: TokenBody) -> NewToken:
+    """A token that an administrator makes for somebody. One for himself, or one that administers, comes from his own."""
+    if user.id == admin.user_id:
+        return own_token(database, admin, body)
+    scopes = body.scopes
+    if scopes is None:
+        scopes = [scope for scope in scopes_of(Role(user.role)) if scope is not Scope.ADMIN]
+    return _new_token(database, admin, user, body, scopes, derived=Scope.ADMIN in scopes)
 
 
-def new_token(database: Session, user: User, actor: str, name: str, scopes: Iterable[Scope], days: float) -> NewToken:
-    """Raises Refusal for scopes beyond the account's role, or none."""
+def _new_token(
+    database: Session, maker: Identity, user: User, body: TokenBody, scopes: list[Scope], *, derived: bool
+) -> NewToken:
+    """Raises Refusal for scopes beyond the account's role, or none, for too many tokens, and when the maker's is gone."""
+    lock_tokens(database)
+    check_token_limits(database, user.id)
+    parent = database.get_one(Token, maker.token_id, populate_existing=True) if derived else None
+    if parent is not None and not is_live(parent):
+        raise Refusal("revoked_token", f"The token {parent.hint}… ended while this was asked for.")
+    days = body.days if body.days is not None else float(settings().token_days)
     try:
-        token, secret = create_token(database, user, name=name, scopes=scopes, days=days)
+        token, secret = create_token(database, user, name=body.name, scopes=scopes, days=days, parent=parent)
     except AccountError as error:
         raise Refusal("invalid_field", str(error), field="scopes", value=", ".join(map(str, scopes))) from error
     database.refresh(token)
-    audit(database, actor, "token.create", user.handle, token=token.id, scopes=token.scopes)
+    audit(database, maker.handle, "token.create", user.handle, token=token.id, scopes=token.scopes, by=maker.token_id)
     return NewToken.model_validate({**token_view(token).model_dump(), "token": secret})
 
 
 def revoke(database: Session, token_id: int, actor: str, *, owner: int | None) -> TokenView:
-    """Revokes a token; `owner`: only one of theirs. Raises Refusal when there is none."""
+    """Revokes a token and what was made with it; `owner`: only one of theirs. Raises Refusal when there is none."""
     token = database.get(Token, token_id)
     if token is None or (owner is not None and token.user_id != owner):
         raise Refusal("unknown_token_id", "There is no such token.", field="path.id", value=token_id)
-    if token.revoked_at is None:
-        token.revoked_at = now()
-        audit(database, actor, "token.revoke", token.user.handle, token=token.id)
+    ended = revoke_token(database, token)
+    if ended:
+        audit(database, actor, "token.revoke", token.user.handle, token=token.id, ended=ended)
     return token_view(token)

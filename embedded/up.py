@@ -220,7 +220,7 @@ def _first_admin(values: Settings) -> str | None:
                 f"no account has the role admin, and {ADMIN!r} is a {taken.role}; see `kernelgate user --help`"
             )
         user = create_user(session, ADMIN, Role.ADMIN)
-        _, secret = create_token(session, user, name="first start", days=values.token_days)
+        _, secret = create_token(session, user, name="first start", days=values.account_days)
         return secret
 
 

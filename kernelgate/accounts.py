@@ -12,13 +12,16 @@ import secrets
 from collections.abc import Iterable
 from datetime import timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
 from kernelgate.models import Audit, Invite, Role, Scope, Token, User, now
 
 HANDLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,38}")
 TOKEN_PREFIX = "kg_"  # noqa: S105 - lets secret scanners find a leaked token; it is no secret itself
+
+
+_TOKENS_LOCK = 0x6B67_0003
 
 
 class AccountError(ValueError):
@@ -52,10 +55,29 @@ def scopes_of(role: Role) -> tuple[Scope, ...]:
     return tuple(Scope) if role == Role.ADMIN else (Scope.READ, Scope.SUBMIT)
 
 
+def is_live(token: Token) -> bool:
+    return token.revoked_at is None and token.expires_at > now()
+
+
+def lock_tokens(session: Session) -> None:
+    """Until the transaction ends, nobody else makes or revokes tokens: none can be made from one that is just being revoked."""
+    session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _TOKENS_LOCK})
+
+
 def create_token(
-    session: Session, user: User, *, name: str = "", scopes: Iterable[Scope] | None = None, days: float
+    session: Session,
+    user: User,
+    *,
+    name: str = "",
+    scopes: Iterable[Scope] | None = None,
+    days: float,
+    parent: Token | None = None,
 ) -> tuple[Token, str]:
-    """A token and its secret, which is not stored. Raises AccountError for scopes beyond the role or a life not above zero."""
+    """A token and its secret, which is not stored. One made from `parent` ends with it at the latest; the caller holds
+    `lock_tokens` and has seen that `parent` is live.
+
+    Raises AccountError for scopes beyond the role or a life not above zero.
+    """
     allowed = scopes_of(Role(user.role))
     wanted = tuple(allowed if scopes is None else dict.fromkeys(scopes))
     beyond = [scope for scope in wanted if scope not in allowed]
@@ -64,17 +86,31 @@ def create_token(
     if not 0 < days <= 3650:
         raise AccountError(f"days {days}: more than 0 and at most 3650")
     secret = TOKEN_PREFIX + secrets.token_urlsafe(24)
+    end = now() + timedelta(days=days)
     token = Token(
         user_id=user.id,
         name=name[:80],
         hash=digest(secret),
         hint=secret[:8],
         scopes=[*map(str, wanted)],
-        expires_at=now() + timedelta(days=days),
+        parent_id=parent.id if parent else None,
+        expires_at=min(end, parent.expires_at) if parent else end,
     )
     session.add(token)
     session.flush()
     return token, secret
+
+
+def revoke_token(session: Session, token: Token) -> list[int]:
+    """Revokes a token and all that were made from it, and from those: whoever had it may have made them. The numbers of
+    those that worked until now."""
+    lock_tokens(session)
+    ended = select(Token.id).where(Token.id == token.id).cte("ended", recursive=True)
+    ended = ended.union_all(select(Token.id).where(Token.parent_id == ended.c.id))
+    live = update(Token).where(Token.id.in_(select(ended.c.id)), Token.revoked_at.is_(None))
+    revoked = session.scalars(live.values(revoked_at=now()).returning(Token.id)).all()
+    session.refresh(token)
+    return sorted(revoked)
 
 
 def create_invite(

@@ -98,7 +98,11 @@ class User(Base):
 
 
 class Token(Base):
-    """An API token: only its SHA-256 is stored (it has 192 random bits, so a slow hash would add nothing)."""
+    """An API token: only its SHA-256 is stored (it has 192 random bits, so a slow hash would add nothing).
+
+    `parent_id` is the token that it was made with, directly or through a browser session; what was made with a token ends
+    with it at the latest. None: made by an administrator for somebody, on the command line, or with the account.
+    """
 
     __tablename__ = "tokens"
 
@@ -109,6 +113,7 @@ class Token(Base):
     hint: Mapped[str]
     """The token's first characters, so that a person can tell two tokens apart."""
     scopes: Mapped[list[str]] = mapped_column(ARRAY(String))
+    parent_id: Mapped[int | None] = mapped_column(ForeignKey("tokens.id", ondelete="SET NULL"), index=True)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     expires_at: Mapped[datetime]
     last_used_at: Mapped[datetime | None]
@@ -137,17 +142,21 @@ class Invite(Base):
 
 
 class Session(Base):
-    """A signed-in browser. `hash` is of the cookie's value; `csrf` is compared with what a form sends."""
+    """A signed-in browser. `hash` is of the cookie's value; `csrf` is compared with what a form sends.
+
+    It is the token it was opened with in another form: it may do what that token may, and ends when that token does.
+    """
 
     __tablename__ = "sessions"
 
     hash: Mapped[bytes] = mapped_column(primary_key=True)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    token_id: Mapped[int] = mapped_column(ForeignKey("tokens.id", ondelete="CASCADE"), index=True)
     csrf: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     expires_at: Mapped[datetime]
 
-    user: Mapped[User] = relationship(lazy="joined")
+    token: Mapped[Token] = relationship(lazy="joined")
 
 
 class StageVersion(Base):
@@ -278,6 +287,17 @@ class SignInFailure(Base):
 
     __tablename__ = "sign_in_failures"
     __table_args__ = (Index("ix_sign_in_failures_address_at", "address", "at"),)
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    address: Mapped[str]
+    at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class SignUp(Base):
+    """An account that was made without an invite, kept an hour, so that the limit holds across API processes."""
+
+    __tablename__ = "sign_ups"
+    __table_args__ = (Index("ix_sign_ups_address_at", "address", "at"),)
 
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     address: Mapped[str]

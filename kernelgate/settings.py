@@ -54,6 +54,27 @@ class Settings(BaseSettings):
     token_days: Annotated[
         int, Field(description="Days a new API token lives when nothing else is asked for.", ge=1)
     ] = 180
+    account_days: Annotated[
+        int,
+        Field(
+            description="Days the first token of a new account lives. What is made from a token ends with it, so this is how "
+            "long an account does without an administrator.",
+            ge=1,
+            le=3650,
+        ),
+    ] = 730
+    token_limit: Annotated[
+        int, Field(description="Tokens of one account that work at once; the next one gets 409.", ge=1)
+    ] = 50
+    token_hourly_limit: Annotated[
+        int, Field(description="Tokens made for one account in any 60 minutes; the next one gets 429.", ge=1)
+    ] = 20
+    sign_up_limit: Annotated[
+        int,
+        Field(
+            description="Accounts made by signing up from one address in any 60 minutes; the next one gets 429.", ge=1
+        ),
+    ] = 60
     pending_limit: Annotated[
         int, Field(description="Submissions one user may have queued or running at once; the next one gets 429.", ge=1)
     ] = 5

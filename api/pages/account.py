@@ -19,8 +19,8 @@ from api.routes.session import same_site
 from api.schemas import NewToken, TokenBody
 from api.sign_in import Opened, accept_invite, find_invite, local_page, sign_in, sign_up
 from api.tokens import own_token, tokens_of
-from kernelgate.accounts import scopes_of
 from kernelgate.db import transaction
+from kernelgate.models import Scope
 from kernelgate.settings import settings
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
@@ -123,7 +123,8 @@ def _account(
         tokens=tokens,
         made=made,
         problem=problem.document() if problem else None,
-        scopes=scopes_of(viewer.role),
+        scopes=[scope for scope in Scope if viewer.may(scope)],
+        own=next((token for token in tokens if token.id == viewer.token_id), None),
     )
 
 

@@ -54,6 +54,7 @@ def _user(request: Request, handle: str, *, made: NewToken | None = None, proble
         tokens=tokens,
         made=made,
         scopes=scopes_of(Role(shown.role)),
+        own=None,
         problem=problem.document() if problem else None,
     )
 
@@ -70,7 +71,7 @@ async def add_token(request: Request, viewer: Admin, handle: Handle) -> Response
 
 def _add_token(viewer: Identity, handle: str, body: TokenBody) -> NewToken:
     with transaction() as database:
-        return token_for(database, user_named(database, handle), viewer.handle, body)
+        return token_for(database, viewer, user_named(database, handle), body)
 
 
 @router.get("/invites")

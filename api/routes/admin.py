@@ -129,16 +129,16 @@ def list_tokens(admin: Admin, handle: Handle) -> list[TokenView]:  # noqa: ARG00
     status_code=201,
     response_model=NewToken,
     openapi_extra=described(TokenBody, example={"name": "course", "days": 120}),
-    responses={**REFUSALS, **CHANGES, **documented("unknown_user")},
+    responses={**REFUSALS, **CHANGES, **documented("unknown_user", "too_many_tokens", "too_many_tokens_per_hour")},
 )
 async def add_token(admin: Admin, handle: Handle, body: Annotated[TokenBody, Depends(payload(TokenBody))]) -> Any:
-    """Its secret is in the answer, this once."""
+    """Its secret is in the answer, this once. One for oneself, or with the scope `admin`, ends with the maker's token."""
     return await run_in_threadpool(_add_token, admin, handle, body)
 
 
 def _add_token(admin: Identity, handle: str, body: TokenBody) -> NewToken:
     with transaction() as database:
-        return token_for(database, user_named(database, handle), admin.handle, body)
+        return token_for(database, admin, user_named(database, handle), body)
 
 
 @router.post(
@@ -148,7 +148,7 @@ def _add_token(admin: Identity, handle: str, body: TokenBody) -> NewToken:
     responses={**REFUSALS, **documented("unknown_token_id", "csrf_failed")},
 )
 def revoke_any(request: Request, admin: Admin, id: Number) -> Any:  # noqa: A002
-    """From now on requests with it get 401."""
+    """From now on requests with it get 401; so do the sessions opened with it and the tokens made from it."""
     with transaction() as database:
         answer = revoke(database, id, admin.handle, owner=None)
     return see_other(request, "/admin/users") or answer

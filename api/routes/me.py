@@ -75,10 +75,16 @@ def my_tokens(identity: Reader) -> list[TokenView]:
     status_code=201,
     response_model=NewToken,
     openapi_extra=described(TokenBody, example={"name": "laptop", "scopes": ["read", "submit"], "days": 90}),
-    responses={**_REFUSALS, **documented("csrf_failed", "invalid_field", "malformed_json")},
+    responses={
+        **_REFUSALS,
+        **documented("csrf_failed", "invalid_field", "malformed_json", "too_many_tokens", "too_many_tokens_per_hour"),
+    },
 )
 async def make_token(identity: Submitter, body: Annotated[TokenBody, Depends(payload(TokenBody))]) -> Any:
-    """Its secret is in the answer, this once. A token made with a token gets no more scopes and no more days than that one."""
+    """Its secret is in the answer, this once. It comes from the token that one is signed in with, itself or by a session.
+
+    So it gets no scope and no day that that one lacks, and ends with it.
+    """
     return await run_in_threadpool(_make, identity, body)
 
 
@@ -94,7 +100,7 @@ def _make(identity: Identity, body: TokenBody) -> NewToken:
     responses={**_REFUSALS, **documented("unknown_token_id", "csrf_failed")},
 )
 def revoke_token(request: Request, id: TokenId, identity: Submitter) -> Any:  # noqa: A002
-    """From now on requests with it get 401."""
+    """From now on requests with it get 401; so do the sessions opened with it and the tokens made from it."""
     with transaction() as database:
         answer = revoke(database, id, identity.handle, owner=identity.user_id)
     return see_other(request, "/me/tokens") or answer

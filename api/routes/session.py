@@ -62,7 +62,7 @@ async def post_sign_in(
     response_model=SignedUp,
     dependencies=[Depends(same_site)],
     openapi_extra=described(HandleBody, example={"handle": "ada"}),
-    responses={**_REFUSALS, **documented("signup_closed", "handle_taken")},
+    responses={**_REFUSALS, **documented("signup_closed", "handle_taken", "too_many_sign_ups")},
 )
 async def post_sign_up(
     request: Request, response: Response, body: Annotated[HandleBody, Depends(payload(HandleBody))]

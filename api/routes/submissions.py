@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
@@ -11,10 +12,11 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from api.auth import Identity
+from api.auth import Identity, identify
 from api.catalog import Catalog
 from api.dependencies import EventHub, OpenStreams, StageCatalog, SubmissionId, Submitter, Viewer
 from api.events import Hub, follow, read, sse
+from api.limits import address_of
 from api.negotiation import JSON, TEXT, preferred, see_other
 from api.problems import SIGNED_IN, Refusal, documented
 from api.schemas import SubmissionView
@@ -103,9 +105,9 @@ class EventStream(StreamingResponse):
             self._released()
 
 
-async def stream(hub: Hub, submission_id: str, after: int) -> AsyncIterator[bytes]:
+async def stream(hub: Hub, submission_id: str, after: int, shown: Callable[[], bool]) -> AsyncIterator[bytes]:
     yield b"retry: 1000\n\n"
-    async for event in follow(hub, submission_id, after):
+    async for event in follow(hub, submission_id, after, shown):
         yield sse(event)
 
 
@@ -145,9 +147,19 @@ async def get_events(
     news = await run_in_threadpool(read, id, after)
     if news.final and not news.events:
         return Response(status_code=204)
-    holder = identity.handle if identity else f"address {request.client.host if request.client else 'unknown'}"
+    holder = identity.handle if identity else f"address {address_of(request)}"
     streams.take(holder)
-    return EventStream(stream(hub, id, after), lambda: streams.give(holder))
+    shown = partial(still_shown, request, id, catalog)
+    return EventStream(stream(hub, id, after, shown), lambda: streams.give(holder))
+
+
+def still_shown(request: Request, submission_id: str, catalog: Catalog) -> bool:
+    """Whether whoever opened a stream may still see what it tells: a token can end and a submission be hidden meanwhile."""
+    try:
+        find_for(identify(request), submission_id, catalog)
+    except Refusal:
+        return False
+    return True
 
 
 def _last_id(value: str | None) -> int:

@@ -184,18 +184,20 @@ def list_tokens(handle: str) -> None:
 @token.command("revoke")
 @click.argument("number", type=click.IntRange(1))
 def revoke_token(number: int) -> None:
-    """Revoke the token with this NUMBER, from `kernelgate token list`."""
+    """Revoke the token with this NUMBER, from `kernelgate token list`, and the tokens made from it."""
     from kernelgate import accounts
-    from kernelgate.models import Token, now
+    from kernelgate.models import Token
 
     with database() as session:
         found = session.get(Token, number)
         if found is None:
             stop(Exit.REFUSED, f"there is no token {number}")
-        if found.revoked_at is None:
-            found.revoked_at = now()
-            accounts.audit(session, actor(), "token.revoke", found.user.handle, token=number)
-    click.echo(f"token {number} of {found.user.handle} is revoked")
+        ended = accounts.revoke_token(session, found)
+        if ended:
+            accounts.audit(session, actor(), "token.revoke", found.user.handle, token=number, ended=ended)
+    others = len(ended) - 1
+    made = f", and {others} made from it" if others > 0 else ""
+    click.echo(f"token {number} of {found.user.handle} is revoked{made}")
 
 
 @click.group()
