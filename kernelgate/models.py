@@ -87,7 +87,6 @@ class User(Base):
         CheckConstraint(r"handle ~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,38}$'", name="handle"),
         CheckConstraint(in_list("role", Role), name="role"),
         Index("uq_users_handle_lower", func.lower(text("handle")), unique=True),
-        Index("ix_users_disabled", "id", postgresql_where=text("disabled_at IS NOT NULL")),
     )
 
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
@@ -183,6 +182,16 @@ class StageSwitch(Base):
     frozen_at: Mapped[datetime | None]
 
 
+class BoardVersion(Base):
+    """What a board's version is: it changes in every transaction that changes the board, by triggers of the migrations."""
+
+    __tablename__ = "board_versions"
+
+    stage: Mapped[str] = mapped_column(primary_key=True)
+    """Empty: every stage's, for what an account shows stands on several boards."""
+    version: Mapped[str]
+
+
 class Submission(Base):
     """One submitted file. `round` counts judgings (1, and one more per rejudge); `attempt` counts tries within a round."""
 
@@ -194,7 +203,6 @@ class Submission(Base):
         Index("ix_submissions_running", "lease_until", postgresql_where=text("state = 'running'")),
         Index("ix_submissions_user_created", "user_id", "created_at"),
         Index("ix_submissions_stage_verdict", "stage", "verdict"),
-        Index("ix_submissions_hidden", "stage", postgresql_where=text("hidden")),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True, default=new_id)

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import text
 
 from api.leaderboard import Entry, ranked
+from kernelgate.db import transaction
 from kernelgate.models import Role
 from kernelgate.verdicts import Verdict
 from tests.api.conftest import Api, Graded, problem, result_of, verify, write_stage
@@ -116,6 +118,88 @@ def test_a_board_is_put_together_again_when_it_changes(fast: Api) -> None:
     assert people() == ["bob"]
 
 
+def test_swaps_that_leave_every_count_as_it_was_show_at_once(fast: Api) -> None:
+    """Attacks on a kept board: whoever compares how many are hidden or disabled sees no difference."""
+
+    def people() -> set[str]:
+        return {row["user"] for row in fast.client.get("/leaderboard/fast").json()["rows"]}
+
+    admin = fast.as_("root", Role.ADMIN)
+    of = {handle: timed(fast, handle, (2.0, 1.95, 2.05), minute) for minute, handle in enumerate(("ada", "bob"), 1)}
+
+    def hide(handle: str, hidden: bool) -> None:
+        admin.post(f"/admin/submissions/{of[handle]}/hide", json={"hidden": hidden}).raise_for_status()
+
+    def disable(handle: str, disabled: bool) -> None:
+        admin.post(f"/admin/users/{handle}", json={"disabled": disabled}).raise_for_status()
+
+    for change in (hide, disable):
+        change("ada", True)
+        assert people() == {"bob"}
+        change("ada", False)
+        change("bob", True)
+        assert people() == {"ada"}
+        change("bob", False)
+        assert people() == {"ada", "bob"}
+
+
+def test_a_swap_in_one_transaction_shows_at_once(fast: Api) -> None:
+    """By whoever has a shell on the database, too."""
+    ada = timed(fast, "ada", (2.0, 1.95, 2.05), 1)
+    bob = timed(fast, "bob", (2.0, 1.95, 2.05), 2)
+    with transaction() as database:
+        database.execute(text("UPDATE submissions SET hidden = true WHERE id = :id"), {"id": ada})
+    assert [row["user"] for row in fast.client.get("/leaderboard/fast").json()["rows"]] == ["bob"]
+    with transaction() as database:
+        database.execute(text("UPDATE submissions SET hidden = NOT hidden WHERE id IN (:a, :b)"), {"a": ada, "b": bob})
+    assert [row["user"] for row in fast.client.get("/leaderboard/fast").json()["rows"]] == ["ada"]
+
+
+def test_a_handle_that_changes_and_a_result_that_goes_show_at_once(fast: Api) -> None:
+    ada = timed(fast, "ada", (2.0, 1.95, 2.05), 1)
+    timed(fast, "bob", (2.0, 1.95, 2.05), 2)
+    assert len(fast.client.get("/leaderboard/fast").json()["rows"]) == 2
+    with transaction() as database:
+        database.execute(text("UPDATE users SET handle = 'bobby' WHERE handle = 'bob'"))
+        database.execute(text("DELETE FROM submissions WHERE id = :id"), {"id": ada})
+    assert [row["user"] for row in fast.client.get("/leaderboard/fast").json()["rows"]] == ["bobby"]
+
+
+def test_a_rejudging_that_ends_shows_at_once_and_one_that_only_begins_changes_nothing(fast: Api) -> None:
+    ada = timed(fast, "ada", (2.0, 1.95, 2.05), 1)
+    rows = fast.client.get("/leaderboard/fast").json()["rows"]
+    fast.as_("root", Role.ADMIN).post(f"/admin/submissions/{ada}/rejudge").raise_for_status()
+    assert fast.client.get("/leaderboard/fast").json()["rows"] == rows
+    Graded.finish(ada, result_of(Verdict.GATE_MISSED, speedup=(1.2, 1.1, 1.3), stage="fast"), gpu="NVIDIA H200")
+    assert fast.client.get("/leaderboard/fast").json()["rows"] == []
+
+
+def test_a_new_version_of_a_stage_ranks_as_it_says_at_once(fast: Api) -> None:
+    timed(fast, "ada", (2.0, 1.95, 2.05), 1)
+    timed(fast, "bob", (3.0, 2.95, 3.05), 2)
+    assert [row["user"] for row in fast.client.get("/leaderboard/fast").json()["rows"]] == ["bob", "ada"]
+    verify(write_stage(fast.graders, "fast", ranking="first_accepted"))
+    fast.app.state.catalog.reload()
+    assert [row["user"] for row in fast.client.get("/leaderboard/fast").json()["rows"]] == ["ada", "bob"]
+
+
+def test_a_change_that_began_first_and_ends_last_is_not_lost(fast: Api) -> None:
+    """Looked at before, between and after: an order of numbers would say that nothing came after the second."""
+    of = {handle: timed(fast, handle, (2.0, 1.95, 2.05), minute) for minute, handle in enumerate(("ada", "bob"), 1)}
+
+    def people() -> set[str]:
+        return {row["user"] for row in fast.client.get("/leaderboard/fast").json()["rows"]}
+
+    hiding = text("UPDATE submissions SET hidden = true WHERE id = :id")
+    with transaction() as first:
+        first.execute(hiding, {"id": of["ada"]})
+        assert people() == {"ada", "bob"}
+        with transaction() as second:
+            second.execute(hiding, {"id": of["bob"]})
+        assert people() == {"ada"}
+    assert people() == set()
+
+
 def test_each_gpu_model_has_its_own_board(fast: Api) -> None:
     timed(fast, "ada", (2.0, 1.9, 2.1), 1)
     timed(fast, "bob", (2.0, 1.9, 2.1), 2)
@@ -165,10 +249,6 @@ def test_an_unknown_board_is_said(api: Api) -> None:
 
 
 def test_ten_thousand_rows_are_ranked_in_time(fast: Api, limits: Callable[..., None]) -> None:
-    from sqlalchemy import text
-
-    from kernelgate.db import transaction
-
     assert limits
     with transaction() as session:
         session.execute(

@@ -1,6 +1,7 @@
 """The migrated schema equals the models, and every revision can be taken back.
 
 Alembic's own comparison sees neither check constraints nor expression indexes, so Postgres' catalogue is compared as well.
+Triggers are the migrations' alone; tests/api/test_leaderboard.py shows what they do.
 """
 
 from __future__ import annotations
@@ -20,15 +21,21 @@ COLUMNS = """
 """
 CONSTRAINTS = """
     SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid)
-    FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+    FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND contype <> 't'
+"""
+TRIGGERS = """
+    SELECT tgrelid::regclass::text, tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+    UNION ALL SELECT 'function', proname, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace
 """
 INDEXES = "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'"
 
 
-def catalogue(url: str) -> set[tuple[object, ...]]:
+def catalogue(url: str, *queries: str) -> set[tuple[object, ...]]:
     engine = create_engine(url, poolclass=pool.NullPool)
     with engine.connect() as connection:
-        rows = {tuple(row) for query in (COLUMNS, CONSTRAINTS, INDEXES) for row in connection.execute(text(query))}
+        rows = {
+            tuple(row) for query in (COLUMNS, CONSTRAINTS, INDEXES, *queries) for row in connection.execute(text(query))
+        }
     return {row for row in rows if "alembic_version" not in str(row[0])}
 
 
@@ -48,15 +55,16 @@ def test_alembic_finds_nothing_left_to_generate(database: str) -> None:
 def test_every_revision_can_be_taken_back_and_applied_again(empty_database: str) -> None:
     revisions = [found.revision for found in ScriptDirectory(str(schema.MIGRATIONS)).walk_revisions()]
     schema.upgrade(empty_database)
-    before = catalogue(empty_database)
+    before = catalogue(empty_database, TRIGGERS)
     for _ in revisions:
         schema.downgrade(empty_database, "-1")
     engine = create_engine(empty_database, poolclass=pool.NullPool)
     with engine.connect() as connection:
         assert inspect(connection).get_table_names() == ["alembic_version"]
     assert schema.current(empty_database) is None
+    assert catalogue(empty_database, TRIGGERS) == set(), "something is left"
     schema.upgrade(empty_database)
-    assert catalogue(empty_database) == before
+    assert catalogue(empty_database, TRIGGERS) == before
 
 
 def test_there_is_one_line_of_revisions(empty_database: str) -> None:
