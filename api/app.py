@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from api.body import SMALL_BODY, BodyLimit
 from api.catalog import Catalog
@@ -80,6 +81,9 @@ def create_app() -> FastAPI:
     app.state.problem_page = problem_page
     app.add_middleware(BodyLimit, limit=body_limit)
     app.add_middleware(Headers, metrics=app.state.metrics)
+    # Outermost: everything behind it sees the visitor's address. Of a list of addresses the last that is no proxy counts,
+    # for whatever stands before it the visitor wrote himself.
+    app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=[each.strip() for each in settings().proxies.split(",")])
     for error in (Refusal, RequestValidationError, HTTPException, DBAPIError, PoolTimeoutError):
         app.add_exception_handler(error, handle)
     app.include_router(pages)

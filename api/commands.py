@@ -16,8 +16,8 @@ _GRACE_S = 5
 def serve(host: str | None, port: int | None) -> None:
     """Run the API and the pages, until Ctrl-C.
 
-    One process; for more, start it several times behind a proxy, also on other machines: all state is in Postgres. Behind a
-    proxy set FORWARDED_ALLOW_IPS to its address, so that limits by address see the visitor's.
+    One process; for more, start it several times behind a proxy, also on other machines: all state is in Postgres. Name the
+    proxy in the setting KERNELGATE_PROXIES, so that limits by address see the visitor's.
     """
     # Imported here: `kernelgate --help` is not to wait for a web framework.
     import uvicorn
@@ -42,6 +42,7 @@ def serve(host: str | None, port: int | None) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # the server would believe whoever connects from its own machine; see KERNELGATE_PROXIES
         timeout_graceful_shutdown=_GRACE_S,
         h11_max_incomplete_event_size=64 * 1024,
     )

@@ -5,16 +5,31 @@ The descriptions are the documentation: `docs/settings.md` is written from them 
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import sys
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def _networks(value: str) -> str:
+    """Refuses what names no address: a proxy that is not recognised is believed nothing, and nobody would notice why."""
+    for each in filter(None, (part.strip() for part in value.split(","))):
+        try:
+            network = ipaddress.ip_network(each)
+        except ValueError as error:
+            raise ValueError(
+                f"{each!r} is no address or network ({error}); accepted: 127.0.0.1, 10.0.0.0/24, ::1"
+            ) from error
+        if network.prefixlen == 0:
+            raise ValueError(f"{each!r} is everybody; accepted: the addresses of the proxies alone")
+    return value
 
 
 class Settings(BaseSettings):
@@ -40,6 +55,14 @@ class Settings(BaseSettings):
     public_url: Annotated[
         str,
         Field(description="The address people type, used in links and `curl` lines; empty: taken from the request."),
+    ] = ""
+    proxies: Annotated[
+        str,
+        AfterValidator(_networks),
+        Field(
+            description="Addresses or networks of the proxies before the API, comma-separated: `127.0.0.1`, `10.0.0.0/24`. "
+            "Their X-Forwarded-For and X-Forwarded-Proto are believed, nobody else's; empty: nobody's."
+        ),
     ] = ""
     cookie_secure: Annotated[
         bool,

@@ -123,7 +123,12 @@ def running(app: Any) -> Iterator[str]:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, timeout_graceful_shutdown=1, h11_max_incomplete_event_size=65536
+        app,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=1,
+        h11_max_incomplete_event_size=65536,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
