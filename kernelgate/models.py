@@ -1,8 +1,8 @@
 """The tables. Postgres is the truth of the service; the broker only rings.
 
 A submission's row carries its lease: `attempt`, `lease_owner` and `lease_until` are one fencing token, and every write of a
-running grading is conditional on all of it (see worker/claim.py). A result row is written once per (submission, round) and
-never changed: a rejudge opens a new round and the old result stays.
+running grading is conditional on all of it (see worker/leases/lease.py). A result row is written once per (submission,
+round) and never changed: a rejudge opens a new round and the old result stays.
 """
 
 from __future__ import annotations

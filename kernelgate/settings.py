@@ -194,6 +194,11 @@ class Settings(BaseSettings):
         return ROOT / "web"
 
     @property
+    def sandboxed_dir(self) -> Path:
+        """Programs that run beside a submission."""
+        return ROOT / "sandboxed"
+
+    @property
     def kernels_dir(self) -> Path:
         return ROOT / "kernels"
 

@@ -7,17 +7,28 @@ from functools import cache
 
 from kernelgate.settings import settings
 from kernelgate.stages import Backend, Stage
-from worker import emulate, gpu
-from worker.execute import run_cases
-from worker.job import Run
+from worker import emulator
+from worker.gpu import backend as gpu
+from worker.judging.job import Run
+from worker.pytorch.backend import run_cases
+from worker.sandbox import Sandbox
 from worker.triton import interpret, replay
 
 RUNS: dict[Backend, Run] = {
     Backend.TORCH: run_cases,
     Backend.GPU: lambda job: (replay if job.stage.spec.language == "triton" else gpu).run_cases(job),
-    Backend.EMULATOR: emulate.run_cases,
+    Backend.EMULATOR: emulator.run_cases,
     Backend.INTERPRETER: interpret.run_cases,
 }
+
+WARM_TRITON = (
+    "triton",
+    "triton.backends.nvidia.compiler",
+    "triton.backends.nvidia.driver",
+    "triton.experimental.gluon.nvidia.hopper",
+    "torch.utils._python_dispatch",
+)
+"""What a session that records kernels would else import for seconds."""
 
 
 class NoBackendError(RuntimeError):
@@ -41,6 +52,18 @@ def missing() -> dict[Backend, str]:
 
 def available() -> tuple[Backend, ...]:
     return tuple(backend for backend in Backend if backend not in missing())
+
+
+def open_sandbox() -> Sandbox:
+    """A sandbox as the settings ask for it; with torch warm where the interpreter has it. Raises SandboxError."""
+    values = settings()
+    preload = tuple(
+        module
+        for backend, modules in ((Backend.TORCH, ("torch",)), (Backend.INTERPRETER, WARM_TRITON))
+        if backend in available()
+        for module in modules
+    )
+    return Sandbox(python=values.runner_python, uid=values.sandbox_uid, minimum=values.sandbox_minimum, preload=preload)
 
 
 def gradable(stage: Stage) -> bool:
@@ -68,7 +91,7 @@ def _lacking(stage: Stage, backend: Backend) -> str | None:
 
 def _no_emulator() -> str | None:
     """Why CUDA C++ is not emulated here, or None."""
-    return emulate.missing() if settings().emulator else "switched off (KERNELGATE_EMULATOR)"
+    return emulator.missing() if settings().emulator else "switched off (KERNELGATE_EMULATOR)"
 
 
 def _cannot_import(module: str) -> str | None:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from kernelgate.protocol import CaseReport
     from kernelgate.stages import Stage
     from kernelgate.verdicts import Phase
-    from worker.remeasure import Grading
-    from worker.sandbox.ablation import Row
-    from worker.verify import Check
+    from worker.sandbox.attacks.ablation import Row
+    from worker.stages.calibrate import Grading
+    from worker.stages.verify import Check
 
 JOBS = click.option(
     "--jobs",
@@ -54,8 +54,8 @@ def _reasons() -> Iterator[None]:
     """What keeps a machine from grading, or a stage from loading, as a message instead of a traceback."""
     from kernelgate.stages import StageError
     from worker.backends import NoBackendError
-    from worker.remeasure import NotMeasuredError
     from worker.sandbox import SandboxError
+    from worker.stages.calibrate import NotMeasuredError
 
     try:
         yield
@@ -70,7 +70,7 @@ def worker() -> None:
     Starts one Celery worker with one pool process, sweeps for lost work, verifies new stages, and reports to the database.
     """
     from kernelgate.settings import settings
-    from worker.serve import Worker
+    from worker.service.serve import Worker
 
     logging.basicConfig(level=settings().log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     sys.exit(Worker().run())
@@ -89,8 +89,8 @@ def check(stage: str, file: Path, as_json: bool, seed: str, quick: bool, quiet: 
     Exits with the verdict's status: 0 only for accepted and correct; docs/cli.md lists the others.
     """
     from kernelgate.evidence import evidence
+    from worker.backends import open_sandbox
     from worker.grade import grade, new_seed
-    from worker.host import open_sandbox
 
     whole = find_stage(stage)
     chosen = whole.short() if quick else whole
@@ -142,8 +142,8 @@ def verify_stages(folders: tuple[Path, ...], to_database: bool, brief: bool, as_
     Without FOLDERS: every stage of the graders folder that this machine can grade, or with --record those of them whose
     version is not yet proven.
     """
-    from worker.host import open_sandbox
-    from worker.verify import record, unverified, verify
+    from worker.backends import open_sandbox
+    from worker.stages.verify import record, unverified, verify
 
     chosen = list(folders) or (unverified(failed_too=True) if to_database else _all_stages())
     reports = []
@@ -192,14 +192,14 @@ def calibrate_stage(name: str, gradings: int, output: Path | None, jobs: int) ->
     Warns when the gate does not fit the card: the best of them should clear it by a third.
     """
     from kernelgate import calibration
-    from worker.crew import Crew
-    from worker.host import open_sandbox
-    from worker.remeasure import calibrate
+    from worker.backends import open_sandbox
+    from worker.stages.calibrate import calibrate
+    from worker.stages.pool import GradingPool
 
     chosen = find_stage(name)
     with _reasons():
-        with open_sandbox() as sandbox, Crew(sandbox, jobs) as crew:
-            found = calibrate(chosen, crew, gradings, watch=_tell_grading)
+        with open_sandbox() as sandbox, GradingPool(sandbox, jobs) as pool:
+            found = calibrate(chosen, pool, gradings, watch=_tell_grading)
         target = output or chosen.folder / calibration.file_name(found.gpu)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(found.model_dump_json(indent=2) + "\n")
@@ -227,9 +227,9 @@ def bench(stage: str, file: Path, gradings: int, output: Path | None, jobs: int)
     Each grading is a whole one, in a fresh process on new inputs. Prints the grading in the middle and how far they lie
     apart. Exits with the verdict's status; a file that is not right is not measured.
     """
-    from worker import remeasure
-    from worker.crew import Crew
-    from worker.host import open_sandbox
+    from worker.backends import open_sandbox
+    from worker.stages import calibrate
+    from worker.stages.pool import GradingPool
 
     chosen = find_stage(stage)
     found: list[Grading] = []
@@ -238,15 +238,15 @@ def bench(stage: str, file: Path, gradings: int, output: Path | None, jobs: int)
             output.parent.mkdir(
                 parents=True, exist_ok=True
             )  # first: what is measured must not be lost for want of a folder
-        with open_sandbox() as sandbox, Crew(sandbox, jobs) as crew:
-            for done in remeasure.gradings(chosen, crew, [file.resolve()], gradings):
+        with open_sandbox() as sandbox, GradingPool(sandbox, jobs) as pool:
+            for done in calibrate.gradings(chosen, pool, [file.resolve()], gradings):
                 _tell_grading(done)
                 found.append(done)
         try:
             if output is not None:
-                output.write_text(json.dumps(remeasure.as_json(chosen, found), indent=1) + "\n")
-            click.echo(remeasure.told(chosen, found), nl=False)
-        except remeasure.NotMeasuredError as error:
+                output.write_text(json.dumps(calibrate.as_json(chosen, found), indent=1) + "\n")
+            click.echo(calibrate.told(chosen, found), nl=False)
+        except calibrate.NotMeasuredError as error:
             failed = next(each.result for each in found if each.result.timing is None)
             click.echo(str(error), err=True)
             sys.exit(failed.verdict.about.exit_status or 1)
@@ -261,7 +261,7 @@ def bench(stage: str, file: Path, gradings: int, output: Path | None, jobs: int)
 def new_stage(name: str, into: Path | None) -> None:
     """Make a stage folder NAME that verifies, to be changed into a stage of your own."""
     from kernelgate.settings import settings
-    from worker.scaffold import scaffold
+    from worker.stages.scaffold import scaffold
 
     with _reasons():
         folder = scaffold(name, into or settings().graders_dir)
@@ -280,7 +280,7 @@ def doctor(as_json: bool, attacks: bool, jobs: int) -> None:
     """
     if attacks:
         sys.exit(_attack(jobs, as_json))
-    from worker.doctor import examine
+    from worker.service.doctor import examine
 
     findings = examine()
     if as_json:
@@ -293,7 +293,7 @@ def doctor(as_json: bool, attacks: bool, jobs: int) -> None:
 
 def _attack(jobs: int, as_json: bool) -> int:
     from kernelgate.settings import settings
-    from worker.sandbox.ablation import ablate, lines
+    from worker.sandbox.attacks.ablation import ablate, lines
 
     rows = []
 

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from kernelgate.protocol import CaseReport, NamedMistake, Result, WrongTensor
 from kernelgate.stages import Backend, Ranking, Stage
 from kernelgate.verdicts import Phase, Verdict
-from worker import judge
 from worker.backends import RUNS, choose
-from worker.failures import Failure
-from worker.frames import printable
-from worker.graders import CaseOutcome, Grader
-from worker.job import CaseRun, Job, never
-from worker.machine import facts
-from worker.phases import Phases, Progress, Unwatched
+from worker.judging import judge
+from worker.judging.failures import Failure
+from worker.judging.frames import printable
+from worker.judging.grader import CaseOutcome, Grader
+from worker.judging.job import CaseRun, Job, never
+from worker.judging.machine import facts
+from worker.judging.phases import Phases, Progress, Unwatched
+from worker.judging.source import read_source
 from worker.sandbox import Sandbox
-from worker.source import read_source
 
 TEXT_LIMIT = 40_000
 """Characters of each text of a result. Submitters write in all of them; whoever shows one may take it as plain."""

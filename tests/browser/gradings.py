@@ -13,9 +13,9 @@ from kernelgate.models import ResultRow, Submission, User, now
 from kernelgate.protocol import CaseReport, Result
 from kernelgate.stages import Backend, Ranking, Stage
 from kernelgate.verdicts import Phase, State, Verdict
-from worker.arrays import Float64, RawTensor
-from worker.graders import CaseOutcome, Grader
-from worker.judge import judge_case, named
+from worker.judging.arrays import Float64, RawTensor
+from worker.judging.grader import CaseOutcome, Grader
+from worker.judging.judge import judge_case, named
 
 SEED = "0123456789abcdef"
 MADE = ("alpha_missing_on_normalizer", "alpha_missing_on_normalizer", "latest_block_maximum", "alpha_inverted",

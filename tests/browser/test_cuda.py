@@ -10,7 +10,7 @@ from kernelgate.stages import Backend
 from tests.browser.conftest import Open, choose
 from tests.conftest import Service
 from worker import backends
-from worker.emulate.toolchain import toolchain
+from worker.emulator.toolchain import toolchain
 
 FOLDER = ROOT / "graders" / "online_attention" / "submissions"
 GRADING_MS = 180_000

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from kernelgate.settings import ROOT
-from worker.scaffold import scaffold
+from worker.stages.scaffold import scaffold
 
 PATIENCE_S = 240.0
 STAGE = "probe"

@@ -1,6 +1,6 @@
 """Shipped submissions through the front door: POST to a running service, graded by its worker, read back like anybody would.
 
-`stage verify` grades every shipped file (tests/worker/test_verify.py); here one of each verdict takes the whole way.
+`stage verify` grades every shipped file (tests/worker/stages/test_verify.py); here one of each verdict takes the whole way.
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@ import pytest
 
 from kernelgate.settings import ROOT
 from kernelgate.stages import load_stage
-from worker.backends import gradable
-from worker.host import open_sandbox
-from worker.verify import verify
+from worker.backends import gradable, open_sandbox
+from worker.stages.verify import verify
 
 
 @pytest.fixture

@@ -13,7 +13,18 @@ import pytest
 
 from kernelgate.settings import ROOT
 
-CODE = ("kernelgate", "api", "worker", "embedded", "migrations", "graders", "kernels", "tests", "benchmarks")
+CODE = (
+    "kernelgate",
+    "api",
+    "worker",
+    "embedded",
+    "migrations",
+    "graders",
+    "kernels",
+    "sandboxed",
+    "tests",
+    "benchmarks",
+)
 DUMPING_GROUNDS = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
 LONGEST_MODULE = 500
 LONGEST_TEST = 700
@@ -95,12 +106,12 @@ def test_migrations_use_nothing_of_ours_but_the_vocabulary() -> None:
 
 def test_trusted_kernels_and_stages_load_by_path() -> None:
     """As a package, `kernels` would shadow the one on PyPI that machine-learning libraries probe for."""
-    for folder in (ROOT / "kernels", ROOT / "graders", *(ROOT / "graders").iterdir()):
+    for folder in (ROOT / "kernels", ROOT / "sandboxed", ROOT / "graders", *(ROOT / "graders").iterdir()):
         assert not (folder / "__init__.py").exists(), folder
 
 
 def test_trusted_kernels_and_stages_import_nothing_of_a_service() -> None:
-    for path in modules("kernels", "graders"):
+    for path in modules("kernels", "sandboxed", "graders"):
         assert not imported(path) & {"api", "worker", "embedded", "celery", "fastapi"}, path
 
 

@@ -18,7 +18,8 @@ from kernelgate.settings import ROOT
 
 SERVICES = {
     "api": "from api.app import create_app; create_app().openapi()",
-    "worker": "import worker.serve, worker.app, kombu.transport.redis, celery.concurrency.prefork, celery.apps.worker",
+    "worker": "import worker.service.serve, worker.service.celery_app, kombu.transport.redis, celery.concurrency.prefork, "
+    "celery.apps.worker",
     "command line": "from kernelgate.cli import main; main(['--help'], standalone_mode=False)",
     "embedded": "import embedded.commands, embedded.up, embedded.settings_page",
 }

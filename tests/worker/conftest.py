@@ -9,9 +9,9 @@ import pytest
 
 from kernelgate.settings import settings
 from kernelgate.stages import Stage, load_stage
-from worker.host import open_sandbox
+from worker.backends import open_sandbox
 from worker.sandbox import Sandbox
-from worker.scaffold import scaffold
+from worker.stages.scaffold import scaffold
 
 
 @pytest.fixture(scope="session")

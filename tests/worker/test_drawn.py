@@ -10,7 +10,7 @@ from kernelgate.protocol import Result
 from kernelgate.stages import Stage, StageError, load_stage
 from kernelgate.verdicts import Verdict
 from worker.grade import grade, new_seed
-from worker.graders import Grader
+from worker.judging.grader import Grader
 from worker.sandbox import Sandbox
 
 DRAWS = '''

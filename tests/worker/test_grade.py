@@ -10,10 +10,10 @@ import pytest
 from kernelgate.protocol import CaseReport, Result
 from kernelgate.stages import Stage
 from kernelgate.verdicts import Phase, Verdict
-from worker.execute import Arena
-from worker.failures import Cancelled
 from worker.grade import grade, new_seed
-from worker.phases import Unwatched
+from worker.judging.failures import Cancelled
+from worker.judging.phases import Unwatched
+from worker.pytorch.backend import Arena
 from worker.sandbox import Sandbox
 
 HONEST = "def scaling(x, y, factor):\n    return factor * x + y\n"

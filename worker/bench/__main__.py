@@ -19,7 +19,6 @@ from cuda.bindings import driver as cu
 
 from kernelgate.settings import settings
 from kernelgate.stages import load_stage
-from worker import frames, turns
 from worker.bench import against_torch
 from worker.bench.card import Card
 from worker.bench.clocks import Clocks
@@ -29,9 +28,11 @@ from worker.bench.memory import POISON, AddressTakenError, Mapped
 from worker.bench.outcome import Call, Peaks, measured
 from worker.bench.replay import Joined, Module, Replay, UnplayableError
 from worker.bench.statistics import Ratio
-from worker.graders import Grader
-from worker.placement import WORKSPACE, Buffer
-from worker.tape import read_tape
+from worker.gpu import lock
+from worker.judging import frames
+from worker.judging.grader import Grader
+from worker.recording.placement import WORKSPACE, Buffer
+from worker.recording.tape import read_tape
 
 MAX_PAYLOAD = 1 << 30
 
@@ -49,7 +50,7 @@ class Bench:
     def examine(self, order: dict[str, Any], payload: bytes) -> None:
         """Looks at the card again: this process may have waited long for its submission."""
         del order, payload
-        with turns.beside():
+        with lock.shared():
             self.card.examine()
         self.send({"kind": "well", "strangers": self.card.strangers()})
 
@@ -155,7 +156,7 @@ def serve(channel: BinaryIO, send: Callable[..., None]) -> None:
         return data
 
     try:
-        with turns.beside():
+        with lock.shared():
             card = Card()
             bench = Bench(card, send)
         send({"kind": "ready", **card.facts()})

@@ -28,9 +28,9 @@ from worker.bench.memory import Mapped
 from worker.bench.outcome import Call, Peaks, measured
 from worker.bench.replay import Replay
 from worker.bench.statistics import Ratio
-from worker.graders import Grader
-from worker.placement import Buffer
-from worker.tape import read_tape
+from worker.judging.grader import Grader
+from worker.recording.placement import Buffer
+from worker.recording.tape import read_tape
 
 if TYPE_CHECKING:
     from worker.bench.__main__ import Bench

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from worker.tape import DESCRIPTOR_BYTES, Descriptor
+from worker.recording.tape import DESCRIPTOR_BYTES, Descriptor
 
 ALIGNED = 64
 

@@ -26,7 +26,7 @@ from worker.bench.driver import Events, check, settle
 from worker.bench.memory import POISON, Mapped
 from worker.bench.replay import Replay
 from worker.bench.statistics import Ratio, enough, ratio
-from worker.placement import WORKSPACE
+from worker.recording.placement import WORKSPACE
 
 WARM_UP = 3
 MOST_PAIRS = 200

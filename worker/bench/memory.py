@@ -9,7 +9,7 @@ from cuda.bindings import driver as cu
 from numpy.typing import NDArray
 
 from worker.bench.driver import check
-from worker.placement import STRIDE, Buffer
+from worker.recording.placement import STRIDE, Buffer
 
 POISON = 0xFFFFFFFF
 """Every word a quiet NaN with all its bits set: a value that was never written shows, whatever the dtype's width."""

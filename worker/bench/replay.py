@@ -10,8 +10,8 @@ from cuda.bindings import driver as cu
 
 from worker.bench.descriptors import RefusedDescriptorError, encode
 from worker.bench.driver import check
-from worker.cubin import MalformedCubinError, read_cubin
-from worker.tape import Copy, Fill, Launch, Tape, Upload
+from worker.recording.cubin import MalformedCubinError, read_cubin
+from worker.recording.tape import Copy, Fill, Launch, Tape, Upload
 
 
 class UnplayableError(ValueError):

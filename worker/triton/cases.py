@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from kernelgate.stages import Case
 from kernelgate.verdicts import Verdict
-from worker.arrays import RawTensor
-from worker.conduct import check_repeat
-from worker.failures import Failure
-from worker.graders import Arrays
-from worker.job import Job
-from worker.placement import Buffer, Edge
+from worker.judging.arrays import RawTensor
+from worker.judging.device_faults import check_repeat
+from worker.judging.failures import Failure
+from worker.judging.grader import Arrays
+from worker.judging.job import Job
+from worker.recording.placement import Buffer, Edge
 from worker.triton.recording import Call, Order, call
 from worker.triton.tape import Kernel, Recording, Region, Take, owner
 
@@ -161,7 +161,7 @@ def _check_results(call_: Placed) -> None:
 
 
 def aligned(size: int) -> int:
-    """Bytes that a tensor of `size` bytes is given when it is allocated by itself, as kernels/triton/device.py has it."""
+    """Bytes that a tensor of `size` bytes is given when it is allocated by itself, as sandboxed/triton/device.py has it."""
     return max(ALIGNMENT, -(-size // ALIGNMENT) * ALIGNMENT)
 
 

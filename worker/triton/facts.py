@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kernelgate.protocol import KernelResources, Table, Timing
-from worker.cubin import MalformedCubinError, read_cubin
+from worker.recording.cubin import MalformedCubinError, read_cubin
 from worker.triton.cases import Placed
 from worker.triton.tape import Kernel
 

@@ -14,17 +14,17 @@ from typing import Any
 
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase, Verdict
-from worker import frames
-from worker.arrays import RawTensor
-from worker.conduct import input_changed
-from worker.execute import end_failure, sandbox_limits
-from worker.failures import Failure
-from worker.frames import printable
-from worker.graders import Arrays
-from worker.job import CaseRun, Job
-from worker.placement import Edge
-from worker.program import program
+from worker.judging import frames
+from worker.judging.arrays import RawTensor
+from worker.judging.device_faults import input_changed
+from worker.judging.endings import end_failure, sandbox_limits
+from worker.judging.failures import Failure
+from worker.judging.frames import printable
+from worker.judging.grader import Arrays
+from worker.judging.job import CaseRun, Job
+from worker.recording.placement import Edge
 from worker.sandbox import Session, SessionEnded
+from worker.sandbox.program import program
 from worker.triton.cases import Placed, arrays_of, check_repeats, checked, judged, order_for, runs_of, same_work
 from worker.triton.facts import tables
 from worker.triton.recording import MAX_PAYLOAD, Recorder, Target

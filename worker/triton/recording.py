@@ -11,14 +11,14 @@ from typing import Any
 
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase, Verdict
-from worker import frames
-from worker.execute import end_failure, failure_of, forged, sandbox_limits
-from worker.failures import Failure
-from worker.job import Job
-from worker.placement import Buffer, Edge, slots
-from worker.program import program
-from worker.record import shuffled
+from worker.judging import frames
+from worker.judging.endings import end_failure, failure_of, forged, sandbox_limits
+from worker.judging.failures import Failure
+from worker.judging.job import Job
+from worker.recording.placement import Buffer, Edge, slots
+from worker.recording.record import shuffled
 from worker.sandbox import Session, SessionEnded
+from worker.sandbox.program import program
 from worker.triton.tape import Kernel, MalformedRecordingError, Recording, read_recording
 from worker.triton.tape import Take as RecordedTake
 

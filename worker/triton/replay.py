@@ -17,18 +17,18 @@ from typing import Any
 from kernelgate.protocol import Timing
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase, Verdict
-from worker import turns
-from worker.arrays import RawTensor
-from worker.compile import HEAP
-from worker.conduct import check_memory
-from worker.cubin import MalformedCubinError, read_cubin
-from worker.failures import Failure
-from worker.gpu import GRACE_S, MEASURE_S, awaited, timing_of
-from worker.graders import Arrays
-from worker.job import CaseRun, Job
-from worker.measuring import Bench, Spare
-from worker.placement import Buffer, Edge
-from worker.tape import MAX_DYNAMIC_SHARED, MalformedTapeError, UnjoinedError, read_tape
+from worker.gpu import lock
+from worker.gpu.backend import GRACE_S, MEASURE_S, awaited, timing_of
+from worker.gpu.bench_client import Bench, Spare
+from worker.judging.arrays import RawTensor
+from worker.judging.device_faults import check_memory
+from worker.judging.failures import Failure
+from worker.judging.grader import Arrays
+from worker.judging.job import CaseRun, Job
+from worker.recording.compile import HEAP
+from worker.recording.cubin import MalformedCubinError, read_cubin
+from worker.recording.placement import Buffer, Edge
+from worker.recording.tape import MAX_DYNAMIC_SHARED, MalformedTapeError, UnjoinedError, read_tape
 from worker.triton.cases import Placed, arrays_of, check_repeats, checked, judged, order_for, runs_of
 from worker.triton.facts import resources, speeds, tables
 from worker.triton.recording import Order, Recorder, Target
@@ -125,7 +125,7 @@ class _Grading:
         """Runs every case, up to one that fails. Nothing is judged meanwhile: others wait for the turn at the card."""
         played: list[Played] = []
         try:
-            with turns.beside(), self.job.phases.during(Phase.CASES):
+            with lock.shared(), self.job.phases.during(Phase.CASES):
                 for order in orders:
                     calls[order.case.name] = self._checked(order, found[order.case.name])
                     played.append(self._case(order.case, calls[order.case.name], kernels, inputs[order.case.name]))
@@ -207,7 +207,7 @@ class _Grading:
             "measure_s": MEASURE_S,
         }
         payload = tape + b"".join(inputs[name].tobytes() for name in call.inputs)
-        with turns.alone(), self.job.phases.during(Phase.MEASURE):
+        with lock.exclusive(), self.job.phases.during(Phase.MEASURE):
             self.bench.send(order, payload)
             answer, _ = self._answer("measured", self.limits.wall_s, case, or_kind="no_peer")
         if answer["kind"] == "no_peer":

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from worker.arrays import ITEM_SIZE
-from worker.frames import printable
-from worker.placement import Buffer
+from worker.judging.arrays import ITEM_SIZE
+from worker.judging.frames import printable
+from worker.recording.placement import Buffer
 
 MAX_TAPE = 8 << 20
 MAX_ENTRIES = 5000

@@ -17,8 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from worker.sandbox import Sandbox, SandboxError, SessionEnded, account, layers, layers_table, seccomp, syscalls
-from worker.sandbox.probes import LIMITS, PRELUDE, PROBES, attack
-from worker.sandbox.targets import Targets
+from worker.sandbox.attacks.probes import LIMITS, PRELUDE, PROBES, attack
+from worker.sandbox.attacks.targets import Targets
 
 BARE = [name for name in layers.NAMES if name not in (layers.WATCHDOG, layers.RLIMITS)]
 NEIGHBOUR = """

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from worker.sandbox.probes import PROBES
+from worker.sandbox.attacks.probes import PROBES
 
 LEVELS = {"root-plain": "full", "user-plain": "full", "root-docker": "reduced", "user-docker": "reduced"}
 # A command and a session go through the same layers; only how the program starts differs, so one set-up does both.

@@ -1,0 +1,84 @@
+"""The capstone graded by the emulator: rewritten, compiled and run in the sandbox, judged outside.
+
+Here at the lengths that are not measured; tests/worker/emulator/test_service.py takes the whole way, and `stage verify`
+grades every file.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelgate.protocol import Result
+from kernelgate.settings import settings
+from kernelgate.stages import Backend, Stage, load_stage
+from kernelgate.verdicts import Verdict
+from worker.emulator import backend, routes
+from worker.emulator.toolchain import Toolchain
+from worker.grade import grade
+from worker.sandbox import Sandbox
+from worker.stages.verify import expectation
+
+SEED = "5eed" * 8
+SUBMISSIONS = {
+    "contract_violation/workspace_malloc.cu": "asked for 16,777,216 bytes, the size of a 2048 × 2048 float matrix.",
+    "contract_violation/workspace_static.cu": "take 16,777,216 bytes",
+    "contract_violation/copy_to_host.cu": "cudaMemcpy (line ",
+    "contract_violation/input_scribbled.cu": "'qkv' was changed",
+    "contract_violation/side_stream_not_joined.cu": "is never waited for: record an event there",
+    "contract_violation/driver_call.cu": "cuCtxGetCurrent",
+    "runtime_error/reads_device_pointer.cu": "host code ended with signal 11",
+    "runtime_error/exits_before_main.cu": "the host code ended the process",
+    "runtime_error/shared_memory_not_asked_for.cu": "the last CUDA error is cudaErrorInvalidValue.",
+    "compile_error/syntax.cu": "attention.cu:11: error: ",
+    "compile_error/no_kernel.cu": "no __global__ function",
+    "compile_error/secret_include.cu": "No such file",
+    "wrong_answer/cached_by_content.cu": "Both calls were made by one process",
+    "wrong_answer/racing_sum.cu": "took the threads in another order",
+    "accepted/inline_ptx.cu": "inline assembly ('",
+    "accepted/launch_attributes.cu": "emulated: speed not judged on this machine",
+}
+
+
+@pytest.fixture(scope="module")
+def stage(compiler: Toolchain) -> Stage:
+    del compiler
+    return load_stage(settings().graders_dir / "online_attention").short()
+
+
+@pytest.fixture(autouse=True)
+def without_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests are about rewritten source: neither nvcc's report of registers nor its PTX is asked for."""
+    monkeypatch.setattr(backend, "kernel_resources", lambda _: ())
+    monkeypatch.setattr(routes, "no_nvcc", lambda: "nvcc is switched off")
+
+
+def graded(stage: Stage, sandbox: Sandbox, name: str) -> Result:
+    return grade(stage, (stage.folder / name).read_bytes(), sandbox=sandbox, seed=SEED)
+
+
+@pytest.mark.parametrize("name", SUBMISSIONS)
+def test_a_submission_gets_its_verdict_and_its_words(stage: Stage, sandbox: Sandbox, name: str) -> None:
+    example = next(it for it in stage.examples() if it.path == stage.folder / "submissions" / name)
+    result = graded(stage, sandbox, f"submissions/{name}")
+    wanted = expectation(stage, example, result)
+    assert result.backend is Backend.EMULATOR
+    assert (result.verdict, result.reason) == (wanted.verdict, wanted.reason), result.message
+    assert SUBMISSIONS[name] in result.message
+    assert "emulator" not in result.log.replace("kernels/emulator", "")
+
+
+def test_the_starter_ends_as_correct_with_its_gate_unjudged(
+    stage: Stage, sandbox: Sandbox, compiler: Toolchain
+) -> None:
+    result = graded(stage, sandbox, "starter/attention.cu")
+    assert (result.verdict, result.reason) == (Verdict.CORRECT, "speed_not_judged"), result.message
+    assert result.timing is None
+    assert result.machine["emulator"] == compiler.compiler.version
+    assert "not judged" in result.machine["speed"]
+    assert [case.state for case in result.cases] == ["right"] * len(stage.spec.cases)
+
+
+def test_a_stage_says_what_a_race_costs(stage: Stage, sandbox: Sandbox) -> None:
+    strict = Stage(stage.folder, stage.spec.model_copy(update={"races": Verdict.RUNTIME_ERROR}), stage.files)
+    result = graded(strict, sandbox, "submissions/wrong_answer/racing_tile.cu")
+    assert (result.verdict, result.reason) == (Verdict.RUNTIME_ERROR, "race")

@@ -1,0 +1,98 @@
+"""Which pass finds which planted bug, and that right kernels are left alone: the matrix of docs/emulator.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tests.worker.emulator.conftest import Emulated
+from tests.worker.emulator.planted_file import KERNELS, SOURCE, Planted, compile_bugs
+from worker.emulator.toolchain import Pass
+
+NONE = ""
+# bug: what the plain, the ASan and the check pass find
+MATRIX: dict[str, tuple[str, str, str]] = {
+    "shared_overrun": (NONE, "out_of_bounds", "out_of_bounds"),
+    "dynamic_overrun": (NONE, "out_of_bounds", "out_of_bounds"),
+    "read_past_end": ("out_of_bounds", "out_of_bounds", "out_of_bounds"),
+    "read_before_start": (NONE, "out_of_bounds", "out_of_bounds"),
+    "write_past_end": ("out_of_bounds", "out_of_bounds", "out_of_bounds"),
+    "uninitialised_shared": (NONE, NONE, "uninitialised"),
+    "uninitialised_global": (NONE, NONE, "uninitialised"),
+    "missing_barrier": (NONE, NONE, "race"),
+    "missing_second_barrier": (NONE, NONE, "race"),
+    "missing_syncwarp": (NONE, NONE, "race"),
+    "shuffle_is_no_barrier": (NONE, NONE, "race"),
+    "blocks_race": (NONE, NONE, "race"),
+    "blocks_race_on_variable": (NONE, NONE, "race"),
+    "counter_without_atomic": (NONE, NONE, "race"),
+    "flag_without_fence": (NONE, NONE, "race"),
+    "atomic_and_plain": (NONE, NONE, "race"),
+    "copy_without_wait": (NONE, NONE, "uninitialised"),
+    "misaligned_vector": (NONE, NONE, "misaligned"),
+    "barrier_in_branch": ("deadlock", "deadlock", "deadlock"),
+    "barrier_object_waits": ("deadlock", "deadlock", "deadlock"),
+    "shuffle_in_branch": (NONE, NONE, "warp_mask"),
+    "lane_outside_its_mask": ("warp_mask", "warp_mask", "warp_mask"),
+    "warp_operations_differ": ("warp_divergence", "warp_divergence", "warp_divergence"),
+    "local_array_overrun": (NONE, "out_of_bounds", NONE),
+    "freed_array": ("out_of_bounds", "use_after_free", "use_after_free"),
+    "host_pointer": (NONE, NONE, "out_of_bounds"),
+    "null_pointer": ("out_of_bounds", "out_of_bounds", "out_of_bounds"),
+    "constant_write": (NONE, NONE, "constant_write"),
+    "endless_recursion": ("stack_overflow", "stack_overflow", "stack_overflow"),
+    "division_by_zero": ("arithmetic", "arithmetic", "arithmetic"),
+    "failed_assertion": ("assertion", "assertion", "assertion"),
+    "trapped": ("trap", "trap", "trap"),
+    "endless_loop": ("deadlock", "deadlock", "deadlock"),
+}
+
+
+@pytest.fixture(scope="module")
+def bugs(emulate: Callable[..., Emulated]) -> Planted:
+    return compile_bugs(emulate, tuple(Pass))
+
+
+def test_every_planted_bug_is_in_the_matrix() -> None:
+    assert [name for name in KERNELS if not name.startswith("right_")] == list(MATRIX)
+    assert len(MATRIX) >= 15
+
+
+@pytest.mark.parametrize("build", Pass)
+@pytest.mark.parametrize("bug", MATRIX)
+def test_a_pass_finds_what_the_matrix_says(bugs: Planted, bug: str, build: Pass) -> None:
+    ran = bugs(bug, build)
+    told = ran.finding.sentence(ran.lines) if ran.finding else f"{ran.finished.end} {ran.finished.stderr[:300]!r}"
+    assert (ran.finding.kind if ran.finding else NONE) == MATRIX[bug][list(Pass).index(build)], told
+    if ran.finding is None:
+        assert ran.returned, told
+
+
+@pytest.mark.parametrize("build", Pass)
+@pytest.mark.parametrize("kernel", [name for name in KERNELS if name.startswith("right_")])
+def test_a_right_kernel_is_left_alone(bugs: Planted, kernel: str, build: Pass) -> None:
+    ran = bugs(kernel, build)
+    assert ran.finding is None, ran.finding and ran.finding.sentence(ran.lines)
+    assert ran.returned
+
+
+def test_a_race_names_both_lines_and_threads(bugs: Planted) -> None:
+    ran = bugs("missing_barrier", Pass.CHECK)
+    assert ran.finding is not None
+    line = next(at for at, text in enumerate(SOURCE.splitlines(), 1) if "KERNEL(missing_barrier)" in text)
+    sentence = ran.finding.sentence(ran.lines)
+    assert re.match(
+        rf"line {line}, block \(0, 0, 0\), thread \(\d+, 0, 0\), kernel kernel: a write of 4 bytes at byte", sentence
+    )
+    assert "of the shared variable a (256 bytes" in sentence
+    assert re.search(rf"The other access is a read: line {line}, block \(0, 0, 0\), thread \(\d+, 0, 0\)", sentence)
+
+
+def test_a_deadlock_names_lines_and_lanes(bugs: Planted) -> None:
+    ran = bugs("barrier_in_branch", Pass.PLAIN)
+    assert ran.finding is not None
+    assert "32 threads wait at a block barrier in line" in ran.finding.text
+    assert "(lanes 0000ffff of warp 0)" in ran.finding.text
+    assert "a warp operation" in ran.finding.text

@@ -1,0 +1,126 @@
+"""`stage verify` must fail for each thing that can be wrong with a stage, and say which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernelgate.db import transaction
+from kernelgate.models import StageVersion
+from kernelgate.stages import StageError, load_stages
+from worker.sandbox import Sandbox
+from worker.stages.scaffold import scaffold
+from worker.stages.verify import Report, record, unverified, verify
+
+
+@pytest.fixture
+def folder(tmp_path: Path, own_settings: None) -> Path:
+    del own_settings
+    return scaffold("scaling", tmp_path)
+
+
+def failures(report: Report) -> list[str]:
+    return [check.name for check in report.checks if not check.ok]
+
+
+def test_a_new_stage_verifies(folder: Path, sandbox: Sandbox) -> None:
+    report = verify(folder, sandbox)
+    assert failures(report) == []
+    assert {"mistake forgot_y", "solution", "starter"} <= {check.name for check in report.checks}
+
+
+def test_several_at_once_find_the_same_in_the_same_order(folder: Path, sandbox: Sandbox) -> None:
+    seen: list[str] = []
+    report = verify(folder, sandbox, watch=lambda check: seen.append(check.name), jobs=2)
+    assert failures(report) == []
+    assert seen == [check.name for check in report.checks]
+    assert seen == [check.name for check in verify(folder, sandbox).checks]
+
+
+def _replace(name: str, old: str, new: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        path = folder / name
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+
+    return change
+
+
+def _move(name: str, to: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        (folder / to).parent.mkdir(exist_ok=True)
+        (folder / name).rename(folder / to)
+
+    return change
+
+
+SPOILED = {
+    "a starter that passes": (_replace("starter/scaling.py", "torch.zeros_like(x)", "factor * x + y"), "starter"),
+    "a solution that is wrong": (_replace("solution/scaling.py", "+ y", "- y"), "solution"),
+    "a reference that is wrong": (_replace("grader.py", "scaled + inputs", "scaled - inputs"), "solution"),
+    "a mistake that no case shows": (
+        _replace("grader.py", 'scaled if mistake == "forgot_y" else', "scaled if mistake is Ellipsis else"),
+        "mistake forgot_y",
+    ),
+    "a wrong file in the wrong folder": (
+        _move("submissions/wrong_answer/y_forgotten.py", "submissions/accepted/y_forgotten.py"),
+        "submissions/accepted/y_forgotten.py",
+    ),
+    "an expectation without its file": (
+        _move("submissions/wrong_answer/y_forgotten.py", "submissions/wrong_answer/other.py"),
+        "expected.toml",
+    ),
+    "another message than expected": (
+        _replace("submissions/expected.toml", "'x'", "'z'"),
+        "submissions/contract_violation/x_scaled_in_place.py",
+    ),
+    "another mistake than expected": (
+        _replace("submissions/wrong_answer/y_forgotten.py", "factor * x", "x"),
+        "submissions/wrong_answer/y_forgotten.py",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_what_is_wrong_with_a_stage_is_found(folder: Path, sandbox: Sandbox, how: str) -> None:
+    change, expected = SPOILED[how]
+    change(folder)
+    assert expected in failures(verify(folder, sandbox))
+
+
+def test_every_shipped_stage_can_be_read(graders: Path) -> None:
+    stages, broken = load_stages(graders)
+    assert not broken
+    assert "online_softmax" in stages
+
+
+def test_a_verified_version_is_recorded_and_a_changed_one_is_new(
+    folder: Path, sandbox: Sandbox, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del database
+    monkeypatch.setenv("KERNELGATE_GRADERS_DIR", str(folder.parent))
+    __import__("kernelgate.settings").settings.settings.cache_clear()
+    assert unverified() == [folder]
+    report = verify(folder, sandbox)
+    record(report)
+    record(report)
+    assert unverified() == []
+    with transaction() as session:
+        row = session.get_one(StageVersion, ("scaling", report.hash))
+    assert row.verified
+    with transaction() as session:
+        session.get_one(StageVersion, ("scaling", report.hash)).verified = False
+    assert unverified() == []
+    assert unverified(failed_too=True) == [folder]
+    (folder / "provided").mkdir()
+    (folder / "provided" / "more.py").write_text("")
+    assert unverified() == [folder]
+
+
+@pytest.mark.parametrize("name", ["", "Upper", "has-dash", "1st", "../up", "a" * 64])
+def test_names_that_no_stage_can_have(tmp_path: Path, own_settings: None, name: str) -> None:
+    del own_settings
+    with pytest.raises(StageError, match="stage name"):
+        scaffold(name, tmp_path)

@@ -1,0 +1,1 @@
+"""From raw bytes to a verdict: what every backend shares, and what no sandboxed process ever sees."""

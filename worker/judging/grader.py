@@ -1,0 +1,142 @@
+"""A stage's `grader.py`: trusted numpy code, loaded by path, that makes inputs and knows the right answers."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelgate.protocol import Table
+from kernelgate.stages import Case, Stage, StageError
+from worker.judging.arrays import Float64, RawTensor
+
+Arrays = dict[str, NDArray[Any]]
+DRAWN = "Drawn"
+"""The group under which drawn cases are reported."""
+_THREADS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="reference")
+
+
+@dataclass(frozen=True)
+class CaseOutcome:
+    """One case that ran: what went in, what came out, and what should have (float64, in judged order)."""
+
+    case: Case
+    inputs: Arrays
+    outputs: Mapping[str, RawTensor]
+    expected: Mapping[str, Float64]
+
+
+class Grader:
+    """The functions of one stage's grader.py. Its errors are ours: they end as `judge_error`."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self._module = _load(stage)
+        self._foreseen: dict[str, tuple[Arrays, Future[dict[str, Float64]]]] = {}
+
+    def drawn(self, seed: str) -> tuple[Case, ...]:
+        """Further cases of this grading: none can be known before its seed is, and the same seed draws the same ones."""
+        draw = getattr(self._module, "drawn", None)
+        made: list[Case] = draw(self._generator(seed, DRAWN)) if draw else []
+        return tuple(
+            case.model_copy(update={"name": f"drawn_{number}", "group": DRAWN, "drawn": True})
+            for number, case in enumerate(made, 1)
+        )
+
+    def timed(self, case: Case, rng: np.random.Generator) -> Case:
+        """A measured case with the distribution of one timed call: its `inputs` and tolerance are to be used with it."""
+        draw = getattr(self._module, "timed", None)
+        return cast(Case, draw(case, rng)) if draw else case
+
+    def inputs(self, case: Case, seed: str) -> Arrays:
+        """The case's inputs: the same for the same seed and case, whatever ran before."""
+        return self.made(case, self._generator(seed, case.name))
+
+    def _generator(self, seed: str, purpose: str) -> np.random.Generator:
+        material = hashlib.sha256(f"{seed}/{self.stage.name}/{purpose}".encode()).digest()
+        return np.random.default_rng(np.frombuffer(material, dtype=np.uint32))
+
+    def made(self, case: Case, rng: np.random.Generator) -> Arrays:
+        """Inputs of a case from a generator of the caller's, e.g. for one timed call."""
+        made = self._module.inputs(case, rng)
+        return {name: np.ascontiguousarray(array) for name, array in made.items()}
+
+    def foresee(self, case: Case, inputs: Arrays) -> None:
+        """Starts computing the reference of a case on a thread, while a compiler or a GPU is waited for."""
+        self._foreseen[case.name] = (inputs, _THREADS.submit(self._compute, case, inputs, None))
+
+    def reference(self, case: Case, inputs: Arrays, mistake: str | None = None) -> dict[str, Float64]:
+        """float64 tensors in the order they are judged, of the truth or of a named mistake."""
+        known = self._foreseen.get(case.name)
+        if mistake is None and known is not None and known[0] is inputs:
+            return known[1].result()
+        return self._compute(case, inputs, mistake)
+
+    def _compute(self, case: Case, inputs: Arrays, mistake: str | None) -> dict[str, Float64]:
+        with np.errstate(all="ignore"):
+            tensors = cast(dict[str, Float64], self._module.reference(case, inputs, mistake))
+        unknown = [name for name in tensors if name not in self.stage.spec.tensors]
+        if unknown:
+            raise StageError(
+                f"stage {self.stage.name}: grader.py returns {unknown}; stage.toml [tensors] does not name them"
+            )
+        return tensors
+
+    def output_shapes(self, case: Case) -> dict[str, tuple[int, ...]]:
+        """CUDA stages: shapes of the float32 buffers that the seam writes, by its parameters' names."""
+        return cast(dict[str, tuple[int, ...]], self._module.outputs(case))
+
+    def finish(self, case: Case, inputs: Arrays, written: Arrays) -> Arrays:
+        """CUDA stages: the judged tensors from the buffers that the seam wrote."""
+        return cast(Arrays, self._module.finish(case, inputs, written))
+
+    def derived(self, case: Case, inputs: Arrays, written: Mapping[str, NDArray[Any]]) -> Arrays:
+        """Triton stages: judged tensors that are made from what came back, if grader.py makes any."""
+        make = getattr(self._module, "derived", None)
+        return cast(Arrays, make(case, inputs, written)) if make else {}
+
+    def workspace(self, case: Case) -> int:
+        """Triton stages: bytes that a call may allocate besides its output."""
+        allowed = getattr(self._module, "workspace", None)
+        return int(allowed(case)) if allowed else self.stage.spec.limits.workspace_kb * 1024
+
+    def again(self, case: Case, inputs: Arrays, rng: np.random.Generator) -> Arrays:
+        """Stages with a gate: another input of the same kind as `inputs`, made cheaply, for one timed call."""
+        return cast(Arrays, self._module.again(case, inputs, rng))
+
+    def work(self, case: Case) -> float:
+        """Floating-point operations that a case takes at least; 0 where the stage does not say."""
+        count = getattr(self._module, "work", None)
+        return float(count(case)) if count else 0.0
+
+    def tables(self, outcomes: Sequence[CaseOutcome]) -> tuple[Table, ...]:
+        """The stage's exported tables over the cases that ran; none where grader.py has no `experiment`."""
+        make = getattr(self._module, "experiment", None)
+        return tuple(make({outcome.case.name: outcome for outcome in outcomes})) if make else ()
+
+
+def _load(stage: Stage) -> ModuleType:
+    name = f"kernelgate_stage_{stage.name}_{stage.hash}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, stage.folder / "grader.py")
+    if spec is None or spec.loader is None:
+        raise StageError(f"stage {stage.name}: grader.py is not loadable")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise StageError(f"stage {stage.name}: grader.py does not load: {type(error).__name__}: {error}") from error
+    for function in ("inputs", "reference"):
+        if not callable(getattr(module, function, None)):
+            raise StageError(f"stage {stage.name}: grader.py defines no function {function!r}")
+    sys.modules[name] = module
+    return module

@@ -1,0 +1,68 @@
+"""One submission on its way through a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kernelgate.protocol import KernelResources, Table, Timing
+from kernelgate.stages import Case, Stage
+from worker.judging.arrays import RawTensor
+from worker.judging.grader import Arrays, Grader
+from worker.judging.phases import Phases
+from worker.sandbox import Sandbox
+
+
+def never() -> bool:
+    return False
+
+
+@dataclass
+class Job:
+    """What a backend needs to run a submission, and where it leaves what is no tensor.
+
+    right: whether every case judged so far is; a wrong submission is not measured.
+    source: the submission's text. seed: hex, of all inputs. cancelled: asked often; true ends the grading.
+    finding: a sentence on what was found beside the grading, which changes no verdict.
+    output, log: bounded text that the submission or a compiler printed. machine: facts for the result; tables likewise.
+    """
+
+    stage: Stage
+    source: str
+    grader: Grader
+    sandbox: Sandbox
+    seed: str
+    phases: Phases
+    cancelled: Callable[[], bool] = never
+    output: str = ""
+    log: str = ""
+    machine: dict[str, str] = field(default_factory=dict)
+    resources: tuple[KernelResources, ...] = ()
+    timing: Timing | None = None
+    tables: tuple[Table, ...] = ()
+    right: bool = True
+    finding: str = ""
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """What is judged: the stage's listed cases, then those drawn for this grading."""
+        return (*self.stage.spec.cases, *self.grader.drawn(self.seed))
+
+    @cached_property
+    def cases_without_gpu(self) -> tuple[Case, ...]:
+        return tuple(case for case in self.cases if not case.needs_gpu)
+
+
+@dataclass(frozen=True)
+class CaseRun:
+    """A case that came to its end: its inputs and the raw tensors that came out, by name. ms: host clock."""
+
+    case: Case
+    inputs: Arrays
+    outputs: Mapping[str, RawTensor]
+    ms: float | None
+
+
+Run = Callable[[Job], Iterator[CaseRun]]
+"""A backend: yields the stage's cases in order as they have run; raises Failure for what the submission did."""

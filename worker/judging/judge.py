@@ -1,0 +1,212 @@
+"""Compares what came out with what should have, on the trusted side, from raw bytes alone.
+
+A value is right when `|got - want| <= absolute + relative * |want|`. The comparison is written so that NaN is wrong, and
+an infinity is right only where the reference has the same one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelgate.protocol import CaseReport, NamedMistake, TensorReport, WrongTensor
+from kernelgate.stages import Case, Stage, Tolerance
+from kernelgate.verdicts import Verdict
+from worker.judging.arrays import Float64, RawTensor
+from worker.judging.failures import Failure
+from worker.judging.grader import CaseOutcome, Grader
+from worker.judging.pattern import describe, error_map
+
+MISTAKE_TOLERANCES = 4.0
+"""A submission that makes a known mistake rounds differently from our variant of it, so the match is a little wider."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One tensor compared. All arrays have the tensor's shape; `excess` is the error in units of its tolerance."""
+
+    got: Float64
+    want: Float64
+    error: Float64
+    allowed: Float64
+    wrong: NDArray[np.bool_]
+
+    @property
+    def excess(self) -> Float64:
+        with np.errstate(all="ignore"):
+            return np.where(self.wrong, self.error / np.maximum(self.allowed, np.finfo(np.float64).tiny), 0.0)
+
+
+def compare(got: Float64, want: Float64, tolerance: Tolerance, *, widened: float = 1.0) -> Comparison:
+    """Compares two arrays of one shape, element by element."""
+    with np.errstate(all="ignore"):
+        same = got == want
+        error = np.where(same, 0.0, np.abs(got - want))
+        allowed = widened * (tolerance.absolute + tolerance.relative * np.where(np.isfinite(want), np.abs(want), 0.0))
+        wrong = ~(same | (error <= allowed))
+    return Comparison(got, want, error, allowed, wrong)
+
+
+def check_form(case: Case, outputs: Mapping[str, RawTensor], expected: Mapping[str, Float64]) -> None:
+    """Names, shapes and dtypes before values. Raises Failure with `contract_violation`."""
+    for name, want in expected.items():
+        got = outputs.get(name)
+        if got is None:
+            raise _violation("missing_tensor", case, f"no tensor {name!r} came back; it has {sorted(outputs)}")
+        if got.shape != want.shape:
+            raise _violation(
+                "wrong_shape", case, f"{name} has shape {list(got.shape)}; the contract asks for {list(want.shape)}"
+            )
+        if got.dtype != case.dtype:
+            raise _violation(
+                "wrong_dtype", case, f"{name} is {got.dtype}; the contract asks for {case.dtype}, as the inputs are"
+            )
+
+
+def _violation(reason: str, case: Case, what: str) -> Failure:
+    return Failure(Verdict.CONTRACT_VIOLATION, reason, f"Case {case.name}: {what}.", case=case.name)
+
+
+def judge_case(stage: Stage, outcome: CaseOutcome, ms: float | None) -> tuple[CaseReport, WrongTensor | None]:
+    """The report of one case, and its earliest wrong tensor if it has one."""
+    tolerance = stage.tolerance(outcome.case)
+    reports: list[TensorReport] = []
+    first: WrongTensor | None = None
+    for name, want in outcome.expected.items():
+        comparison = compare(outcome.outputs[name].numbers(), want, tolerance)
+        reports.append(_report(name, outcome.outputs[name], comparison))
+        if first is None and comparison.wrong.any():
+            first = _wrong_tensor(outcome.case, name, stage.spec.tensors[name].axes, comparison)
+    report = CaseReport(
+        name=outcome.case.name,
+        title=outcome.case.title,
+        group=outcome.case.group,
+        state="wrong" if first else "right",
+        ms=ms,
+        tensors=tuple(reports),
+    )
+    return report, first
+
+
+def _report(name: str, raw: RawTensor, comparison: Comparison) -> TensorReport:
+    with np.errstate(all="ignore"):
+        relative = comparison.error / np.maximum(np.abs(comparison.want), np.finfo(np.float64).tiny)
+    usable = np.where(comparison.want == 0, 0.0, relative)
+    return TensorReport(
+        name=name,
+        shape=raw.shape,
+        dtype=raw.dtype,
+        max_abs_error=_worst(comparison.error),
+        max_rel_error=_worst(usable),
+        wrong=int(np.count_nonzero(comparison.wrong)),
+        total=comparison.wrong.size,
+    )
+
+
+def _worst(errors: Float64) -> float:
+    """The maximum, in which a NaN wins: numpy's does, and an empty tensor has no error."""
+    return float(np.max(errors)) if errors.size else 0.0
+
+
+def _wrong_tensor(case: Case, name: str, axes: tuple[str, ...], comparison: Comparison) -> WrongTensor:
+    at = np.unravel_index(int(np.argmax(comparison.wrong)), comparison.wrong.shape)
+    index = tuple(int(position) for position in at)
+    return WrongTensor(
+        case=case.name,
+        tensor=name,
+        index=index,
+        axes=axes if len(axes) == len(index) else tuple(f"axis {position}" for position in range(len(index))),
+        got=float(comparison.got[at]),
+        want=float(comparison.want[at]),
+        error=float(comparison.error[at]),
+        tolerance=float(comparison.allowed[at]),
+        wrong=int(np.count_nonzero(comparison.wrong)),
+        total=comparison.wrong.size,
+        pattern=describe(comparison.wrong, comparison.got, comparison.want, axes),
+        map=error_map(comparison.excess, axes),
+    )
+
+
+def name_mistake(grader: Grader, outcomes: Sequence[CaseOutcome], wrong: WrongTensor) -> NamedMistake | None:
+    """The known mistake whose outputs the submission's equal in the earliest wrong case.
+
+    Several mistakes can look alike in one case; the one whose outputs the submission's equal in the most cases is named, if
+    those are at least half: a tensor that is NaN throughout equals, in the smallest case, what quite different mistakes give.
+    """
+    stage = grader.stage
+    first = next(outcome for outcome in outcomes if outcome.case.name == wrong.case)
+    best: tuple[int, str] | None = None
+    for mistake in stage.spec.mistakes:
+        if _explains(grader, first, mistake.name) and _shows(grader, first, mistake.name):
+            explained = sum(_explains(grader, outcome, mistake.name) for outcome in outcomes)
+            if 2 * explained >= len(outcomes) and (best is None or explained > best[0]):
+                best = (explained, mistake.name)
+    return named(stage, best[1]) if best else None
+
+
+def _shows(grader: Grader, outcome: CaseOutcome, mistake: str) -> bool:
+    """Whether the mistake is a mistake there at all: one that gives the right values explains no wrong one near them."""
+    tolerance = grader.stage.tolerance(outcome.case)
+    wrong_values = grader.reference(outcome.case, outcome.inputs, mistake)
+    return any(compare(wrong_values[name], want, tolerance).wrong.any() for name, want in outcome.expected.items())
+
+
+def named(stage: Stage, name: str) -> NamedMistake:
+    mistake = stage.mistake(name)
+    return NamedMistake(name=mistake.name, title=mistake.title, hint=mistake.hint)
+
+
+def _explains(grader: Grader, outcome: CaseOutcome, mistake: str) -> bool:
+    """Whether the outputs equal the mistake's everywhere, NaN for NaN."""
+    tolerance = grader.stage.tolerance(outcome.case)
+    wrong_values = grader.reference(outcome.case, outcome.inputs, mistake)
+    for name, want in wrong_values.items():
+        raw = outcome.outputs.get(name)
+        if raw is None or raw.shape != want.shape:
+            return False
+        got = raw.numbers()
+        comparison = compare(got, want, tolerance, widened=MISTAKE_TOLERANCES)
+        if (comparison.wrong & ~(np.isnan(got) & np.isnan(want))).any():
+            return False
+    return True
+
+
+def separations(
+    grader: Grader,
+    seed: str,
+    cases: Iterable[Case],
+    mistakes: Collection[str] | None = None,
+    *,
+    enough: float = math.inf,
+) -> dict[str, tuple[str, float]]:
+    """The case that shows a named mistake best: mistake → (case, largest error in tolerances; inf for NaN).
+
+    mistakes: the names of those to look at; all of the stage's by default. enough: what has been shown by so many tolerances
+    is not looked for in later cases, which may be long.
+    """
+    mistakes = [mistake.name for mistake in grader.stage.spec.mistakes] if mistakes is None else mistakes
+    best: dict[str, tuple[str, float]] = dict.fromkeys(mistakes, ("", 0.0))
+    for case in cases:
+        hidden = [name for name, (_, shown) in best.items() if shown < enough]
+        if not hidden:
+            break
+        inputs = grader.inputs(case, seed)
+        truth = grader.reference(case, inputs)
+        tolerance = grader.stage.tolerance(case)
+        for name in hidden:
+            variant = grader.reference(case, inputs, name)
+            shown = max((_separation(variant[tensor], want, tolerance) for tensor, want in truth.items()), default=0.0)
+            if shown > best[name][1]:
+                best[name] = (case.name, shown)
+    return best
+
+
+def _separation(variant: Float64, truth: Float64, tolerance: Tolerance) -> float:
+    if variant.shape != truth.shape:
+        return float("inf")
+    excess = compare(variant, truth, tolerance).excess
+    return float("inf") if not np.isfinite(excess).all() else float(excess.max(initial=0.0))

@@ -1,0 +1,186 @@
+"""Grades a PyTorch submission on the CPU: one jailed process, one case at a time, raw arrays in and out.
+
+The inputs of a case come to exist in the sandbox only when its turn has come, and no expected value ever does. The memory
+file that carries them is sealed against resizing: shrinking it would make this process fault on its own mapping. It is
+opened twice: flags such as O_APPEND belong to an opening, and the sandbox may set them on its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kernelgate.stages import Case
+from kernelgate.verdicts import Phase, Verdict
+from worker.judging import frames
+from worker.judging.arrays import RawTensor
+from worker.judging.endings import end_failure, failure_of, forged, mistake_of, sandbox_limits
+from worker.judging.failures import Failure
+from worker.judging.grader import Arrays
+from worker.judging.job import CaseRun, Job
+from worker.sandbox import Finished, Session, SessionEnded
+from worker.sandbox.program import program
+
+ALIGNMENT = 64
+SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+MAX_PAYLOAD = 64 << 20
+"""Bytes of one case's outputs at most: this process holds them, so a sandbox must not be able to ask for more."""
+
+
+class Arena:
+    """The memory file: inputs are written to it, read by the submission in place, and compared afterwards."""
+
+    def __init__(self, size: int) -> None:
+        self.size = max(size, mmap.PAGESIZE)
+        self.fd = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.fd, self.size)
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, SEALS)
+        self.given = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC)
+        """The sandbox's own opening of the file; nothing here reads or writes through it."""
+
+    def close(self) -> None:
+        os.close(self.fd)
+        os.close(self.given)
+
+    def write(self, inputs: Arrays) -> list[dict[str, Any]]:
+        """Puts arrays into the file; returns what the runner needs to find them there: name, dtype, shape, offset."""
+        listed, at = [], 0
+        for name, array in inputs.items():
+            os.pwrite(self.fd, array.tobytes(), at)
+            listed.append({"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "offset": at})
+            at += _aligned(array.nbytes)
+        return listed
+
+    def changed(self, inputs: Arrays) -> str | None:
+        """The name of the first input whose bytes are not what was written, or None."""
+        at = 0
+        for name, array in inputs.items():
+            if os.pread(self.fd, array.nbytes, at) != array.tobytes():
+                return name
+            at += _aligned(array.nbytes)
+        return None
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def arena_size(inputs: Arrays) -> int:
+    return sum(_aligned(array.nbytes) for array in inputs.values())
+
+
+@dataclass
+class Execution:
+    """The sandboxed side of one submission while it runs; `finished` is set once it is over."""
+
+    job: Job
+    session: Session
+    arena: Arena
+    finished: Finished | None = None
+
+    def load(self) -> None:
+        """Imports the submission. Raises Failure when its source or its import fails."""
+        spec = self.job.stage.spec
+        order = {
+            "kind": "load",
+            "module": spec.file.removesuffix(".py"),
+            "source": self.job.source,
+            "provided": {name.removesuffix(".py"): text for name, text in self.job.stage.provided.items()},
+            "driver": self.job.stage.text("driver.py"),
+        }
+        header, _ = self._exchange(frames.encode(order), case=None)
+        if header.get("kind") != "loaded":
+            raise self._failure(header, case=None)
+
+    def run(self, case: Case, inputs: Arrays) -> CaseRun:
+        """Runs one case. Raises Failure for what the submission did wrong."""
+        order = {
+            "kind": "case",
+            "dtype": case.dtype,
+            "params": case.params,
+            "inputs": self.arena.write(inputs),
+        }
+        start = time.perf_counter()
+        header, payload = self._exchange(frames.encode(order), case=case.name)
+        ms = (time.perf_counter() - start) * 1e3
+        self._check_inputs(case, inputs)
+        if header.get("kind") != "result":
+            raise self._failure(header, case=case.name)
+        return CaseRun(case, inputs, self._tensors(header, payload, case), ms)
+
+    def _check_inputs(self, case: Case, inputs: Arrays) -> None:
+        changed = self.arena.changed(inputs)
+        if changed is not None:
+            raise Failure(
+                Verdict.CONTRACT_VIOLATION,
+                "inputs_changed",
+                f"Case {case.name}: the input {changed!r} was changed in place; return new tensors, leave inputs as they are.",
+                case=case.name,
+                mistake=mistake_of(self.job.stage, "inputs_changed"),
+            )
+
+    def _tensors(self, header: dict[str, Any], payload: bytes, case: Case) -> dict[str, RawTensor]:
+        try:
+            return frames.tensors(header, payload)
+        except frames.MalformedFrameError as error:
+            raise forged(error, case.name) from None
+
+    def _exchange(self, order: bytes, case: str | None) -> tuple[dict[str, Any], bytes]:
+        """Sends a frame and waits for its answer, at most the stage's seconds a case (or to load)."""
+        limits = self.job.stage.spec.limits
+        deadline = time.monotonic() + limits.case_s
+
+        def read(count: int) -> bytes:
+            return self.session.read(count, within_s=max(0.0, deadline - time.monotonic()))
+
+        try:
+            self.session.write(order, within_s=limits.case_s)
+            return frames.receive(read, max_payload=MAX_PAYLOAD)
+        except SessionEnded as ended:
+            self.finished = ended.finished
+            raise end_failure(ended.finished, case, limits) from None
+        except frames.MalformedFrameError as error:
+            raise forged(error, case) from None
+
+    def _failure(self, header: dict[str, Any], case: str | None) -> Failure:
+        return failure_of(self.job.stage, header, case)
+
+
+@contextmanager
+def executing(job: Job, first: Arrays) -> Iterator[Execution]:
+    """A submission's process, from its start to its end. `first`: the largest case's inputs, for the memory file's size."""
+    arena = Arena(arena_size(first))
+    try:
+        limits = sandbox_limits(job.stage.spec.limits)
+        with job.sandbox.session(
+            program("pytorch/runner"), limits=limits, fds=[arena.given], cancelled=job.cancelled
+        ) as session:
+            execution = Execution(job, session, arena)
+            try:
+                yield execution
+            finally:
+                finished = execution.finished or session.finish()
+                job.output = frames.printable(
+                    (finished.stdout + finished.stderr).decode(errors="replace"), limit=16_000
+                )
+    finally:
+        arena.close()
+
+
+def run_cases(job: Job) -> Iterator[CaseRun]:
+    """The backend `torch`: yields each case as it has run, in the stage's order."""
+    cases = job.cases_without_gpu
+    inputs = {case.name: job.grader.inputs(case, job.seed) for case in cases}
+    largest = max(inputs.values(), key=arena_size)
+    with executing(job, largest) as execution:
+        with job.phases.during(Phase.LOAD):
+            execution.load()
+        with job.phases.during(Phase.CASES):
+            for case in cases:
+                yield execution.run(case, inputs[case.name])

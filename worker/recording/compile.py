@@ -1,0 +1,196 @@
+"""Compiles a CUDA submission in the sandbox: nvcc's programs make the host library that is recorded and the device code that
+is replayed.
+
+Flags are the stage's, never the submitter's. The library is linked against no CUDA runtime: the recorder stands in for it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kernelgate.protocol import KernelResources
+from kernelgate.verdicts import Phase, Verdict
+from worker.judging.endings import end_failure
+from worker.judging.failures import Failure
+from worker.judging.frames import printable
+from worker.judging.job import Job
+from worker.recording.cubin import Cubin, MalformedCubinError, read_cubin
+from worker.recording.native import cuda_root, host_compiler
+from worker.recording.nvcc import at_once
+from worker.sandbox import End, Finished, Limits, Sandbox
+
+COMPILE_S = 120.0
+SCRATCH_MB = 256
+DEMANGLE_LIMITS = Limits(wall_s=5, cpu_s=2, memory_mb=128, scratch_mb=1, output_kb=256, processes=4)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """library: the host side, an x86-64 or aarch64 shared object. device: the cubin; ptx: its text. log: what ptxas said."""
+
+    library: bytes
+    device: bytes
+    cubin: Cubin
+    log: str
+    ptx: bytes = b""
+
+
+def architecture(major: int, minor: int) -> str:
+    """The card's own target: with its architecture-specific instructions from Hopper on, e.g. "90a"."""
+    return f"{major}{minor}" + ("a" if major >= 9 else "")
+
+
+def compile_cuda(job: Job, target: str) -> Compiled:
+    """Compiles the job's source for `target`. Raises Failure with `compile_error`, or the limit that was hit."""
+    with job.phases.during(Phase.COMPILE):
+        stem = job.stage.spec.file.removesuffix(".cu")
+        finished = job.sandbox.run(
+            at_once(nvcc_command(stem, target)),
+            limits=Limits(
+                wall_s=COMPILE_S,
+                cpu_s=2 * COMPILE_S,
+                memory_mb=8192,
+                scratch_mb=SCRATCH_MB,
+                output_kb=512,
+                processes=64,
+            ),
+            files={
+                f"{stem}.cu": job.source.encode(),
+                **{name: text.encode() for name, text in job.stage.provided.items()},
+            },
+            collect=[f"{stem}.so", f"{stem}.cubin", f"{stem}.ptx"],
+            readable=[cuda_root()],
+            cancelled=job.cancelled,
+        )
+        job.log = _readable(finished)
+        return _compiled(job, finished, stem)
+
+
+def nvcc_command(stem: str, target: str) -> tuple[str, ...]:
+    """What compiles `stem`.cu in its folder for an architecture, e.g. "90a": to `stem`.so and `stem`.cubin."""
+    return (
+        str(cuda_root() / "bin" / "nvcc"),
+        "-std=c++17",
+        "-O3",
+        "-lineinfo",
+        f"-gencode=arch=compute_{target},code=sm_{target}",
+        "-Xptxas=-v",
+        "-Xcompiler=-fPIC,-fno-use-linker-plugin",
+        "-shared",
+        "-cudart=none",
+        "--keep",
+        "-I.",
+        f"-ccbin={host_compiler()}",
+        "-o",
+        f"{stem}.so",
+        f"{stem}.cu",
+    )
+
+
+def _compiled(job: Job, finished: Finished, stem: str) -> Compiled:
+    if finished.end is not End.EXITED:
+        raise _stopped(job, finished)
+    library, device = finished.files.get(f"{stem}.so"), finished.files.get(f"{stem}.cubin")
+    if finished.exit_code or library is None or device is None:
+        raise Failure(Verdict.COMPILE_ERROR, "nvcc_error", _first_error(job.log), log=job.log)
+    try:
+        cubin = read_cubin(device)
+    except MalformedCubinError as error:
+        raise Failure(Verdict.COMPILE_ERROR, "no_device_code", f"The device code is unusable: {error}.") from None
+    if not cubin.kernels:
+        raise Failure(
+            Verdict.COMPILE_ERROR, "no_kernel", f"{job.stage.spec.file} has no __global__ function that is used."
+        )
+    job.resources = _resources(job.sandbox, cubin, job.log)
+    _check_static(job, cubin)
+    return Compiled(library, device, cubin, job.log, finished.files.get(f"{stem}.ptx", b""))
+
+
+def _stopped(job: Job, finished: Finished) -> Failure:
+    if finished.end in (End.WALL, End.CPU):
+        return Failure(
+            Verdict.COMPILE_ERROR, "compile_time", f"nvcc was stopped after {COMPILE_S:g} s; compile less.", log=job.log
+        )
+    failure = end_failure(finished, None, job.stage.spec.limits)
+    return Failure(
+        Verdict.COMPILE_ERROR, f"compile_{failure.reason}", f"nvcc was stopped: {failure.message}", log=job.log
+    )
+
+
+HEAP = frozenset({"malloc", "free", "__nv_aligned_device_malloc"})
+
+
+def _check_static(job: Job, cubin: Cubin) -> None:
+    if cubin.imported & HEAP:
+        message = (
+            "A kernel calls malloc or new. The device's heap is memory that outlives the call and that nobody counts; the "
+            f"stage allows {_allowed(job.stage.spec.limits.workspace_kb)}."
+        )
+        raise Failure(Verdict.CONTRACT_VIOLATION, "workspace", message)
+    limit = job.stage.spec.limits.static_kb * 1024
+    if cubin.static_bytes > limit:
+        message = (
+            f"The __device__ and __constant__ variables take {cubin.static_bytes:,} bytes; the stage allows {limit:,} in "
+            f"all and {_allowed(job.stage.spec.limits.workspace_kb)}. Keep the row's state in registers and shared memory."
+        )
+        raise Failure(Verdict.CONTRACT_VIOLATION, "workspace", message)
+
+
+def _allowed(workspace_kb: int) -> str:
+    return f"a workspace of {workspace_kb} KiB" if workspace_kb else "no workspace"
+
+
+def _readable(finished: Finished) -> str:
+    text = (finished.stdout + finished.stderr).decode(errors="replace")
+    return printable(text, limit=32_000)
+
+
+def _first_error(log: str) -> str:
+    for line in log.splitlines():
+        if re.search(r"\b[Ee]rror\b|fatal|undefined reference", line):
+            return line[:1000]
+    return (log.strip().splitlines() or ["nvcc failed and said nothing"])[-1][:1000]
+
+
+def _resources(sandbox: Sandbox, cubin: Cubin, log: str) -> tuple[KernelResources, ...]:
+    spills = dict(re.findall(r"entry function '([^']+)'.*?\n.*?\n.*?(\d+) bytes spill stores", log))
+    names = list(cubin.kernels)[:64]
+    return tuple(
+        KernelResources(
+            kernel=shown[:2000],
+            registers=cubin.kernels[name].registers,
+            spill_bytes=int(spills.get(name, 0)),
+            shared_bytes=cubin.kernels[name].shared_bytes,
+        )
+        for name, shown in zip(names, demangled(sandbox, names), strict=True)
+    )
+
+
+def with_occupancy(
+    resources: tuple[KernelResources, ...], cubin: Cubin, occupancy: Mapping[str, float]
+) -> tuple[KernelResources, ...]:
+    """The resources of a cubin's kernels with the occupancy that was found for some of them, by mangled name."""
+    names = list(cubin.kernels)[: len(resources)]
+    return tuple(
+        each.model_copy(update={"occupancy": occupancy.get(name)}) for name, each in zip(names, resources, strict=True)
+    )
+
+
+def demangled(sandbox: Sandbox, names: list[str]) -> list[str]:
+    """C++ names as written in the source, where c++filt is installed; as they are otherwise.
+
+    In the sandbox and with limits of its own: names are the submitter's, and one of 300 characters can stand for gigabytes.
+    """
+    program = shutil.which("c++filt")
+    if program is None or not any(name.startswith("_Z") for name in names):
+        return names
+    done = sandbox.run(
+        ["/bin/sh", "-c", f"exec {program} -p < names"],
+        limits=DEMANGLE_LIMITS,
+        files={"names": "\n".join(names).encode(errors="replace")},
+    )
+    shown = done.stdout.decode(errors="replace").splitlines() if done.end is End.EXITED else []
+    return [name.removeprefix("(anonymous namespace)::") for name in shown] if len(shown) == len(names) else names

@@ -1,0 +1,78 @@
+"""A process pool for gradings; each process has a sandbox of its own, and they share the host's GPU lock.
+
+What they run is a plain function of a stage, a sandbox and one item; results come back in the order of the items.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from kernelgate.stages import Stage, load_stage
+from worker.backends import open_sandbox
+from worker.sandbox import Sandbox
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+Task = Callable[[Stage, Sandbox, Item], Found]
+
+
+class GradingPool:
+    """Up to `jobs` processes; with one job this process does the work in the sandbox it has. A context manager.
+
+    Tasks given to more than one job are functions of a module: they and their items travel by pickle.
+    """
+
+    def __init__(self, sandbox: Sandbox, jobs: int = 1) -> None:
+        self.sandbox = sandbox
+        self.jobs = jobs
+        if jobs > 1:
+            # Read when a process loads numpy, so by the pool's alone; worker/__init__.py says why.
+            share = max(1, len(os.sched_getaffinity(0)) // jobs)
+            os.environ["OPENBLAS_NUM_THREADS"] = str(min(share, int(os.environ["OPENBLAS_NUM_THREADS"])))
+        self._pool = (
+            ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_prepare)
+            if jobs > 1
+            else None
+        )
+
+    def __enter__(self) -> GradingPool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def map(self, stage: Stage, task: Task[Item, Found], items: Iterable[Item]) -> Iterator[Found]:
+        """`task` of every item, in order. Raises what a task raises, at its place."""
+        if self._pool is None:
+            for item in items:
+                yield task(stage, self.sandbox, item)
+        else:
+            yield from self._pool.map(_run, ((stage.folder, task, item) for item in items))
+
+
+_own: list[Sandbox] = []
+
+
+def _prepare() -> None:
+    """In a pool's process, before its first task. The sandbox ends with the process."""
+    _own.append(open_sandbox())
+
+
+@cache
+def _stage(folder: Path) -> Stage:
+    return load_stage(folder)
+
+
+def _run(order: tuple[Path, Callable[..., Any], Any]) -> Any:
+    folder, task, item = order
+    return task(_stage(folder), _own[0], item)

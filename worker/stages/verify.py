@@ -1,0 +1,250 @@
+"""Proves a stage before anyone meets it: everything shipped in its folder is graded and must get its verdict."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.dialects.postgresql import insert
+
+from kernelgate.calibration import calibrations
+from kernelgate.db import transaction
+from kernelgate.models import StageVersion
+from kernelgate.protocol import Result
+from kernelgate.settings import settings
+from kernelgate.stages import Backend, Example, Expectation, Ranking, Stage, StageError, load_stage, load_stages
+from kernelgate.verdicts import Verdict
+from worker.backends import choose, gradable
+from worker.grade import grade, new_seed
+from worker.judging.grader import Grader
+from worker.judging.judge import separations
+from worker.sandbox import Sandbox
+from worker.stages.pool import GradingPool
+
+SEPARATION = 10.0
+"""A named mistake must stand out of the tolerance by this factor in some case, or no submission could be told of it."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was tried. `detail` says what was found, and what was expected when it is not `ok`."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass
+class Report:
+    """What a verification found."""
+
+    stage: str
+    hash: str
+    checks: list[Check] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return all(check.ok for check in self.checks)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def verify(
+    folder: Path,
+    sandbox: Sandbox,
+    *,
+    brief: bool = False,
+    watch: Callable[[Check], None] = lambda _: None,
+    jobs: int = 1,
+) -> Report:
+    """Runs every check of one stage, `jobs` at once; `watch` sees each as it ends, in their order.
+
+    brief: where the stage is emulated here, one file of each kind instead of all, long cases only where short ones do not
+    show what must be shown: minutes of processor time instead of a quarter of an hour.
+    Raises StageError when the folder cannot be read.
+    """
+    stage = load_stage(folder)
+    report = Report(stage.name, stage.hash)
+    with GradingPool(sandbox, jobs) as pool:
+        for check in _checks(stage, pool, brief=brief and choose(stage) is Backend.EMULATOR):
+            report.checks.append(check)
+            watch(check)
+    return report
+
+
+@dataclass(frozen=True)
+class _Brief:
+    """A shipped file that is graded in the short cases first, and in all only when those do not show what they should."""
+
+    example: Example
+
+
+_Shipped = Example | _Brief | Callable[[Stage, Sandbox], Check]
+
+
+def _checks(stage: Stage, pool: GradingPool, *, brief: bool) -> Iterator[Check]:
+    yield from _mistakes(stage, pool)
+    yield _expectations_have_files(stage)
+    yield from _calibrations(stage)
+    shipped: list[_Shipped] = [_solution, _starter, *stage.examples()]
+    if brief:
+        shipped = [_solution, _short_starter, *(_Brief(example) for example in one_of_each(stage.examples()))]
+    yield from pool.map(stage, _graded, shipped)
+
+
+def one_of_each(examples: Iterable[Example]) -> Iterator[Example]:
+    """The first of the files that must get the same verdict for the same reason with the same mistake named."""
+    seen = set()
+    for example in examples:
+        kind = (example.verdict, example.reason, example.mistake, example.emulator)
+        if kind not in seen:
+            seen.add(kind)
+            yield example
+
+
+def _mistakes(stage: Stage, pool: GradingPool) -> Iterator[Check]:
+    """Every named mistake must show in some case; one that shows as a contract violation is proven by its example."""
+    names = [mistake.name for mistake in stage.spec.mistakes]
+    shares = [share for number in range(pool.jobs) if (share := names[number :: pool.jobs])]
+    found: dict[str, tuple[str, float]] = {}
+    for part in pool.map(stage, _separations, shares):
+        found |= part
+    for name in names:
+        case, shown = found[name]
+        if stage.mistake(name).violation is None:
+            detail = f"{shown:.3g} tolerances in case {case or '(none)'}; at least {SEPARATION:g} are needed"
+            yield Check(f"mistake {name}", shown >= SEPARATION, detail)
+
+
+def _separations(stage: Stage, _: Sandbox, mistakes: list[str]) -> dict[str, tuple[str, float]]:
+    """Those that show in the short cases are not looked for in the long ones, whose references take longest."""
+    grader, seed, short = Grader(stage), new_seed(), stage.short().spec.cases
+    shown = separations(grader, seed, short, mistakes, enough=SEPARATION)
+    unseen = [name for name in mistakes if not shown[name][1] >= SEPARATION]
+    long = [case for case in stage.spec.cases if case not in short]
+    return shown | (separations(grader, seed, long, unseen, enough=SEPARATION) if long and unseen else {})
+
+
+def _calibrations(stage: Stage) -> Iterator[Check]:
+    """A calibration that cannot be read would be missing from the page without a word."""
+    if any(name.startswith("calibration/") for name in stage.files):
+        try:
+            yield Check("calibration", True, f"of {', '.join(calibrations(stage))}")
+        except StageError as error:
+            yield Check("calibration", False, str(error))
+
+
+def _graded(stage: Stage, sandbox: Sandbox, what: _Shipped) -> Check:
+    if isinstance(what, _Brief):
+        check = judged(stage, what.example, _grade(stage.short(), sandbox, what.example.path))
+        return check if check.ok else _example(stage, sandbox, what.example)
+    return _example(stage, sandbox, what) if isinstance(what, Example) else what(stage, sandbox)
+
+
+def _solution(stage: Stage, sandbox: Sandbox) -> Check:
+    result = _grade(stage, sandbox, stage.folder / "solution" / stage.spec.file)
+    return Check("solution", result.verdict.passes, _told(result))
+
+
+def _short_starter(stage: Stage, sandbox: Sandbox) -> Check:
+    return _starter(stage.short(), sandbox)
+
+
+def _starter(stage: Stage, sandbox: Sandbox) -> Check:
+    """A starter may be right (behind a gate it must be) but never be all that is asked for."""
+    result = _grade(stage, sandbox, stage.folder / "starter" / stage.spec.file)
+    if stage.spec.gate is None:
+        runs = result.verdict in (Verdict.WRONG_ANSWER, Verdict.CONTRACT_VIOLATION, Verdict.RUNTIME_ERROR)
+        return Check("starter", runs, f"{_told(result)}; it must load and not pass")
+    runs = result.verdict in (Verdict.CORRECT, Verdict.GATE_MISSED)
+    return Check("starter", runs, f"{_told(result)}; it must be right and too slow")
+
+
+def _expectations_have_files(stage: Stage) -> Check:
+    name = "submissions/expected.toml"
+    stated = set(tomllib.loads(stage.text(name))) if name in stage.files else set()
+    lost = sorted(short for short in stated if f"submissions/{short}" not in stage.files)
+    return Check("expected.toml", not lost, f"no such files: {lost}" if lost else f"{len(stated)} expectations")
+
+
+def _example(stage: Stage, sandbox: Sandbox, example: Example) -> Check:
+    result = _grade(stage, sandbox, example.path)
+    if result.verdict is Verdict.TIME_LIMIT is not example.verdict:
+        result = _grade(stage, sandbox, example.path)  # a machine that was busy for a moment is no proof of anything
+    return judged(stage, example, result)
+
+
+def judged(stage: Stage, example: Example, result: Result) -> Check:
+    """Whether a result is the one that was promised, in everything that was stated."""
+    wanted = expectation(stage, example, result)
+    found_mistake = result.mistake.name if result.mistake else None
+    ok = (
+        result.verdict is wanted.verdict
+        and wanted.reason in (None, result.reason)
+        and wanted.mistake in (None, found_mistake)
+        and (wanted.message is None or wanted.message in result.message)
+    )
+    name = example.path.relative_to(stage.folder).as_posix()
+    stated = ", ".join(f"{key} {value!r}" for key, value in _stated(wanted))
+    return Check(name, ok, _told(result) if ok else f"{_told(result)}; expected {stated}")
+
+
+def expectation(stage: Stage, example: Example, result: Result) -> Expectation:
+    """What the backend of `result` must answer: what is stated for the emulator, where that answered; else what the folder
+    promises, except that where speed counts and was not measured, right files are `correct`, on both sides of a gate.
+
+    What is stated for the emulator speaks of rewritten source: a file that went by its PTX must show what a GPU shows."""
+    if result.backend is Backend.EMULATOR and example.emulator is not None and result.machine.get("route") != "PTX":
+        return example.emulator
+    unmeasured = stage.spec.ranking is Ranking.SPEEDUP and result.timing is None
+    if unmeasured and example.verdict in (Verdict.ACCEPTED, Verdict.GATE_MISSED):
+        return Expectation(verdict=Verdict.CORRECT, reason="speed_not_judged")
+    return example
+
+
+def _stated(wanted: Expectation) -> Iterator[tuple[str, str]]:
+    for key in ("verdict", "reason", "mistake", "message"):
+        value = getattr(wanted, key)
+        if value is not None:
+            yield key, str(value)
+
+
+def _grade(stage: Stage, sandbox: Sandbox, path: Path) -> Result:
+    return grade(stage, path.read_bytes(), sandbox=sandbox, seed=new_seed())
+
+
+def _told(result: Result) -> str:
+    mistake = f", mistake {result.mistake.name}" if result.mistake else ""
+    return f"{result.verdict} ({result.reason}{mistake}): {result.message[:300]}"
+
+
+def record(report: Report) -> None:
+    """Stores a verification: the stage version goes live, or says on the admin page why it does not."""
+    values = {"stage": report.stage, "hash": report.hash, "verified": report.ok, "report": report.as_json()}
+    statement = insert(StageVersion).values(values)
+    with transaction() as session:
+        session.execute(statement.on_conflict_do_update(index_elements=["stage", "hash"], set_=values))
+
+
+def unverified(*, failed_too: bool = False) -> list[Path]:
+    """Stage folders whose present version has not been verified on this database and that this host can grade.
+
+    Those that are emulated here come last, since they take longest. Unreadable ones are left out; one that needs a GPU waits
+    for a worker that has it.
+
+    failed_too: also those that were tried and did not pass; a machine that lacked something may have it now.
+    """
+    stages, _ = load_stages(settings().graders_dir)
+    with transaction() as session:
+        known = {
+            stage.name: session.get(StageVersion, (stage.name, stage.hash))
+            for stage in stages.values()
+            if gradable(stage)
+        }
+    open_ones = [name for name, row in known.items() if row is None or (failed_too and not row.verified)]
+    emulated = [name for name in open_ones if choose(stages[name]) is Backend.EMULATOR]
+    return [stages[name].folder for name in sorted(open_ones, key=lambda name: name in emulated)]
