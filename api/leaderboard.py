@@ -1,4 +1,5 @@
-"""Who stands where. Only `accepted` submissions of enabled accounts that are not hidden count, each by its newest judging.
+"""Who stands where. Only `accepted` submissions of enabled accounts that are neither hidden nor held count, each by its newest
+judging.
 
 A frozen board shows the judgings made until it was frozen and nothing later.
 """
@@ -46,12 +47,12 @@ WITH newest AS (
 ), graded AS (
     SELECT s.id, s.user_id, u.handle, s.created_at, s.hidden, s.gpu_model,
            n.verdict, n.speedup, n.speedup_low, n.speedup_high,
-           count(*) FILTER (WHERE n.verdict <> 'judge_error')
+           s.held, count(*) FILTER (WHERE n.verdict <> 'judge_error')
                OVER (PARTITION BY s.user_id ORDER BY s.created_at, s.id) AS attempts
     FROM newest n JOIN submissions s ON s.id = n.submission_id JOIN users u ON u.id = s.user_id
     WHERE u.disabled_at IS NULL
 ), accepted AS (
-    SELECT * FROM graded WHERE verdict = 'accepted' AND NOT hidden
+    SELECT * FROM graded WHERE verdict = 'accepted' AND NOT hidden AND held IS NULL
 )
 """
 

@@ -64,7 +64,7 @@ class FromPostgres(Collector):
         up = GaugeMetricFamily("kernelgate_database_up", "1 when Postgres answers.")
         try:
             with transaction() as database:
-                found = [*_queues(database), *_verdicts(database), *_durations(database), *_workers(database)]
+                found = [metric for read in _READ for metric in read(database)]
         except (DBAPIError, PoolTimeoutError):
             up.add_metric([], 0)
             yield up
@@ -142,3 +142,13 @@ def _workers(database: Session) -> Iterator[Metric]:
     for queue, healthy, count in rows:
         live.add_metric([queue, str(healthy).lower()], count)
     yield live
+
+
+def _held(database: Session) -> Iterator[Metric]:
+    waiting = GaugeMetricFamily("kernelgate_held", "Submissions held back until an administrator decides.")
+    count = database.scalar(text("SELECT count(*) FROM submissions WHERE held IS NOT NULL AND NOT hidden"))
+    waiting.add_metric([], count or 0)
+    yield waiting
+
+
+_READ = (_queues, _verdicts, _durations, _workers, _held)

@@ -60,6 +60,7 @@ KINDS: dict[str, Kind] = {
     "stage_unverified": Kind(
         409, "The stage is not verified", "Wait until a worker has verified it, or ask an administrator."
     ),
+    "not_held": Kind(409, "The submission is not held", "List those that are under /admin/held."),
     "already_final": Kind(409, "The submission is finished", "Submit again if you want another verdict."),
     "not_final": Kind(409, "The submission is not finished", "Wait for its verdict, or cancel it first."),
     "handle_taken": Kind(409, "The handle is taken", "Choose another handle."),

@@ -64,6 +64,12 @@ made. The same key with another stage, file or name is refused.
 Its owner, instructors and administrators; others only where the stage says that its sources are shown to `everyone`, or to
 `solvers`, and the submission is not hidden. To everyone else it does not exist: 404, as for an id that never was.
 
+## Results that are held
+
+A time that cannot be is stored and does not count: `held` says why, in a sentence. The submission stands on no board and is
+shown to its owner, instructors and administrators alone. An administrator decides under `/admin/held`: *release* lets it
+count, ranked by when it was submitted; *dismiss* keeps it hidden. Both are in the audit log.
+
 ## Limits
 
 Pending submissions, submissions within 60 minutes and failed sign-ins are counted in Postgres and hold across

@@ -68,6 +68,10 @@ class SubmissionSummary(BaseModel):
     created_at: datetime
     finished_at: datetime | None = None
     hidden: bool = False
+    held: str | None = Field(
+        None,
+        description="Why it counts nowhere until an administrator has looked at it; hidden as well: it was dismissed.",
+    )
     url: str
 
 
@@ -84,6 +88,12 @@ class SubmissionView(SubmissionSummary):
     cancel_requested: bool = False
     urls: Links
     result: Result | None = Field(None, description="The newest judging, whole.")
+
+
+class HeldList(BaseModel):
+    """Submissions that wait for an administrator, the oldest first, each with everything known of it."""
+
+    items: list[SubmissionView]
 
 
 class SubmissionPage(BaseModel):

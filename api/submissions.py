@@ -18,7 +18,7 @@ from api.queues import choose_queue
 from api.source import check_filename, check_source
 from kernelgate.db import notify
 from kernelgate.models import EventRow, ResultRow, Submission, now
-from kernelgate.protocol import EventKind
+from kernelgate.protocol import EventKind, Result
 from kernelgate.stages import Stage, Visibility
 from kernelgate.verdicts import PASSING, State
 
@@ -114,11 +114,11 @@ def find(database: Session, submission_id: str, identity: Identity | None, catal
 
 
 def may_see(database: Session, submission: Submission, identity: Identity | None, stages: Mapping[str, Stage]) -> bool:
-    """Its owner, instructors and admins; others when the stage shows its sources to them and it is not hidden."""
+    """Its owner, instructors and admins; others when the stage shows its sources to them and it is neither hidden nor held."""
     if identity is not None and (identity.user_id == submission.user_id or identity.reads_all):
         return True
     stage = stages.get(submission.stage)
-    if stage is None or submission.hidden:
+    if stage is None or submission.hidden or submission.held:
         return False
     match stage.spec.sources:
         case Visibility.EVERYONE:
@@ -131,9 +131,17 @@ def may_see(database: Session, submission: Submission, identity: Identity | None
 def has_solved(database: Session, user_id: int, stage: str) -> bool:
     """Whether the user has a submission to the stage that passes."""
     solved = exists().where(
-        Submission.user_id == user_id, Submission.stage == stage, Submission.verdict.in_(map(str, PASSING))
+        Submission.user_id == user_id,
+        Submission.stage == stage,
+        Submission.verdict.in_(map(str, PASSING)),
+        Submission.held.is_(None),
     )
     return bool(database.scalar(select(solved)))
+
+
+def result_of(row: ResultRow, submission: Submission) -> Result:
+    """A stored result with what administrators made of it since: it says that it is held while it is."""
+    return Result.model_validate({**row.body, "held": submission.held or ""})
 
 
 def newest_result(database: Session, submission_id: str) -> ResultRow | None:

@@ -9,11 +9,10 @@ from sqlalchemy.orm import Session
 
 from api.catalog import Standing
 from api.schemas import Links, StageSummary, StageView, SubmissionSummary, SubmissionView
-from api.submissions import newest_result, queue_position
+from api.submissions import newest_result, queue_position, result_of
 from kernelgate.calibration import readable
 from kernelgate.evidence import evidence
 from kernelgate.models import Submission
-from kernelgate.protocol import Result
 from kernelgate.settings import settings
 from kernelgate.stages import Stage
 from kernelgate.verdicts import State
@@ -63,7 +62,7 @@ def view(request: Request, database: Session, submission: Submission) -> Submiss
             "claimed_at": submission.claimed_at,
             "cancel_requested": submission.cancel_requested,
             "urls": links(request, submission),
-            "result": Result.model_validate(row.body) if row is not None else None,
+            "result": result_of(row, submission) if row is not None else None,
         }
     )
 
@@ -74,7 +73,7 @@ def plain_view(database: Session, submission: Submission, stages: Mapping[str, S
     if row is None:
         return waiting_text(submission)
     stage = stages.get(submission.stage)
-    return evidence(Result.model_validate(row.body), stage.spec.evidence if stage is not None else None)
+    return evidence(result_of(row, submission), stage.spec.evidence if stage is not None else None)
 
 
 def waiting_text(submission: Submission) -> str:

@@ -34,6 +34,11 @@ def evidence(result: Result, labels: Mapping[str, str] | None = None) -> str:
         ("VERDICT", str(result.verdict)),
         ("REASON", result.reason),
         ("MESSAGE", line(result.message, 1000)),
+        *(
+            [("HELD", f"counts when an administrator has looked at it: {line(result.held, 1000)}")]
+            if result.held
+            else []
+        ),
         ("STAGE", f"{line(result.stage, 63)} @ {line(result.stage_hash, 16)}"),
         ("BACKEND", str(result.backend)),
         *_checked(result),

@@ -203,6 +203,7 @@ class Submission(Base):
         Index("ix_submissions_running", "lease_until", postgresql_where=text("state = 'running'")),
         Index("ix_submissions_user_created", "user_id", "created_at"),
         Index("ix_submissions_stage_verdict", "stage", "verdict"),
+        Index("ix_submissions_held", "created_at", postgresql_where=text("held IS NOT NULL")),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True, default=new_id)
@@ -228,6 +229,8 @@ class Submission(Base):
     claimed_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     hidden: Mapped[bool] = mapped_column(default=False)
+    held: Mapped[str | None]
+    """Why the newest result does not count until an administrator releases it; one that is hidden as well was dismissed."""
 
     verdict: Mapped[str | None]
     """The newest result's, with the four columns below, so that lists and leaderboards need no join into JSON."""

@@ -156,6 +156,11 @@ class Result(Record):
     tables: tuple[Table, ...] = ()
     output: Text = Field("", description="What the submission printed, bounded; never evidence of anything.")
     log: Text = Field("", description="Compiler or interpreter messages, bounded.")
+    held: Line = Field(
+        "",
+        description="Why the result counts nowhere until an administrator has looked at it, in a sentence for the submitter; "
+        "empty: it counts.",
+    )
     machine: dict[str, str] = Field(
         default_factory=dict, description="GPU, driver, CPU, package versions; `check pass`: what was checked beside."
     )

@@ -111,7 +111,7 @@ def preview_of(found: list[Submission], stage: Stage) -> Preview:
         len({each.user_id for each in found}),
         counts.most_common(),
         sum(each.stage_hash != stage.hash for each in found),
-        sum(each.verdict == Verdict.ACCEPTED and not each.hidden for each in found),
+        sum(each.verdict == Verdict.ACCEPTED and not each.hidden and not each.held for each in found),
     )
 
 

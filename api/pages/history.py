@@ -49,7 +49,12 @@ def histories(database: Session, user_id: int, stages: Mapping[str, Stage], stag
     """Of every stage, or the one named, in which the user has at least two timed submissions."""
     wanted = select(
         Submission.stage, Submission.id, Submission.speedup, Submission.verdict, Submission.created_at
-    ).where(Submission.user_id == user_id, Submission.state == State.DONE, Submission.speedup.is_not(None))
+    ).where(
+        Submission.user_id == user_id,
+        Submission.state == State.DONE,
+        Submission.speedup.is_not(None),
+        Submission.held.is_(None),
+    )
     if stage:
         wanted = wanted.where(Submission.stage == stage)
     rows: dict[str, list[tuple[str, float, str, datetime]]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session, defer
 
 from api.queues import live_workers
@@ -18,7 +18,7 @@ _BEST_FIRST = {verdict: place for place, verdict in enumerate(Verdict)}
 
 
 class Reached(NamedTuple):
-    """One person in one stage. `best`: the verdict nearest to accepted; judge errors count as nothing."""
+    """One person in one stage. `best`: the verdict nearest to accepted; judge errors and held results count as nothing."""
 
     attempts: int
     best: Verdict | None
@@ -51,10 +51,11 @@ class Now(NamedTuple):
 def reached(database: Session, user_id: int) -> dict[str, Reached]:
     """By stage, for every stage the user has submitted to."""
     found: dict[str, Reached] = {}
+    counts = case((Submission.held.is_(None), Submission.verdict))
     rows = database.execute(
-        select(Submission.stage, Submission.verdict, func.count())
+        select(Submission.stage, counts, func.count())
         .where(Submission.user_id == user_id, Submission.state != State.CANCELLED)
-        .group_by(Submission.stage, Submission.verdict)
+        .group_by(Submission.stage, counts)
     )
     for stage, word, count in rows:
         before = found.get(stage, Reached(0, None))
@@ -77,6 +78,7 @@ def latest_accepted(database: Session, stages: Mapping[str, Stage], count: int =
             Submission.verdict == Verdict.ACCEPTED,
             User.disabled_at.is_(None),
             Submission.hidden.is_(False),
+            Submission.held.is_(None),
             Submission.stage.in_([*stages]),
             StageSwitch.frozen.is_not(True) | (Submission.created_at <= StageSwitch.frozen_at),
         )

@@ -15,6 +15,7 @@ from api.auth import Identity
 from api.body import described, payload
 from api.catalog import Catalog
 from api.dependencies import Admin, Bell, StageCatalog, StageName, SubmissionId
+from api.held import dismiss, held_submissions, release
 from api.negotiation import see_other
 from api.problems import documented
 from api.queues import alive_since, live_workers
@@ -22,6 +23,7 @@ from api.routes.admin import CHANGES, REFUSALS
 from api.schemas import (
     AdminStage,
     AdminStages,
+    HeldList,
     HideBody,
     QueueOverview,
     QueueView,
@@ -201,6 +203,39 @@ async def hide_submission(
     """Hidden ones stand on no leaderboard and are shown to nobody but their owner, instructors and administrators."""
     answer = await run_in_threadpool(_hide, request, admin, id, body.hidden)
     return see_other(request, f"/submissions/{id}") or answer
+
+
+@router.get("/held", summary="Submissions held back until somebody decides", responses=REFUSALS)
+def list_held(request: Request, admin: Admin) -> HeldList:  # noqa: ARG001
+    """The oldest first, each with its reason, its times and samples, its card and the address of its source."""
+    with transaction() as database:
+        return HeldList(items=[view(request, database, each) for each in held_submissions(database)])
+
+
+@router.post(
+    "/submissions/{id}/release",
+    summary="Let a held submission count",
+    response_model=SubmissionSummary,
+    responses={**REFUSALS, **documented("unknown_submission", "not_held", "csrf_failed")},
+)
+def release_submission(request: Request, admin: Admin, id: SubmissionId) -> Any:  # noqa: A002
+    """From now on it stands on boards, ranked by when it was submitted."""
+    with transaction() as database:
+        answer = summary(request, release(database, admin, id))
+    return see_other(request, "/admin/held") or answer
+
+
+@router.post(
+    "/submissions/{id}/dismiss",
+    summary="Keep a held submission from counting",
+    response_model=SubmissionSummary,
+    responses={**REFUSALS, **documented("unknown_submission", "not_held", "csrf_failed")},
+)
+def dismiss_submission(request: Request, admin: Admin, id: SubmissionId) -> Any:  # noqa: A002
+    """It stays hidden. Showing it again puts it back on the list of those that are held."""
+    with transaction() as database:
+        answer = summary(request, dismiss(database, admin, id))
+    return see_other(request, "/admin/held") or answer
 
 
 def _hide(request: Request, admin: Identity, submission_id: str, hidden: bool) -> SubmissionSummary:

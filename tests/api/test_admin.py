@@ -13,11 +13,15 @@ from kernelgate.models import EventRow, ResultRow, Role, Submission, now
 from kernelgate.verdicts import Verdict
 from tests.api.conftest import Api, Graded, add_worker, problem, result_of
 
-READS = ["/admin/users", "/admin/users/ada/tokens", "/admin/invites", "/admin/audit", "/admin/queue", "/admin/stages"]
+READS = [
+    "/admin/users", "/admin/users/ada/tokens", "/admin/invites", "/admin/audit", "/admin/queue", "/admin/stages",
+    "/admin/held",
+]  # fmt: skip
 CHANGES = [
     "/admin/users", "/admin/users/ada", "/admin/users/ada/tokens", "/admin/tokens/1/revoke", "/admin/invites",
     "/admin/invites/1/revoke", "/admin/stages/reload", "/admin/stages/double", "/admin/stages/double/rejudge",
     "/admin/submissions/x/rejudge", "/admin/submissions/x/hide",
+    "/admin/submissions/x/release", "/admin/submissions/x/dismiss",
 ]  # fmt: skip
 
 

@@ -125,6 +125,7 @@ def _columns(result: Result) -> dict[str, Any]:
         "backend": result.backend,
         "gpu_model": result.machine.get("gpu"),
         "speedup": result.timing.speedup if result.timing else None,
+        "held": result.held or None,
     }
 
 

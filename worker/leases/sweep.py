@@ -99,6 +99,7 @@ def give_up(session: Session, row: Submission, why: str) -> None:
         seed="",
     )
     row.state, row.verdict, row.reason, row.finished_at = State.DONE, result.verdict, result.reason, now()
+    row.held = None
     session.add(
         ResultRow(
             submission_id=row.id,

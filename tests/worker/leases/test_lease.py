@@ -83,6 +83,15 @@ def test_a_finished_submission_has_its_result_and_no_lease(submission: str) -> N
     assert claim(submission, "late:1:1") is None
 
 
+def test_a_held_result_is_marked_with_it_and_the_next_result_takes_the_mark_away(submission: str) -> None:
+    finish(claimed(submission), a_result().model_copy(update={"held": "Faster than the card can be."}), "w")
+    assert (load(submission).verdict, load(submission).held) == (Verdict.ACCEPTED, "Faster than the card can be.")
+    set_columns(submission, state=State.QUEUED, round=2, attempt=0)
+    assert load(submission).held
+    finish(claimed(submission), a_result(), "w")
+    assert load(submission).held is None
+
+
 @pytest.mark.parametrize(
     "write", [lambda lease: finish(lease, a_result(), "w"), renew, cancel], ids=["finish", "renew", "cancel"]
 )
