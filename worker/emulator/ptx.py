@@ -124,7 +124,8 @@ def _line(work: Work) -> str:
     match work:
         case Launch():
             sizes = " ".join(map(str, (*work.grid, *work.block, work.shared, int(work.cooperative))))
-            return f"launch {_word(work.kernel)} {sizes} {work.arguments.hex() or '-'}"
+            cluster = " ".join(map(str, work.cluster or ()))
+            return f"launch {_word(work.kernel)} {sizes} {work.arguments.hex() or '-'} {cluster}".rstrip()
         case Fill():
             return f"fill {work.to} {work.value} {work.size}"
         case Copy():

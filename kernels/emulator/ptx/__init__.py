@@ -48,21 +48,30 @@ class _Translation:
 
     def translated(self) -> Translated:
         functions = [it for it in self.module.functions if it.body is not None]
-        self._variables()
         called = {
             it.name: (f"f{at}", len(it.results), len(it.parameters)) for at, it in enumerate(functions) if not it.entry
         }
+        self.places |= {name: Place("function", f"(callables + {at})") for at, name in enumerate(called)}
+        if called:
+            self.out.append(f"extern const ptx::Callable callables[{len(called)}];")
+        self._variables()
         writers = [self._writer(at, it, called) for at, it in enumerate(functions)]
         waits = any(writer.waits for writer in writers)
         written = [writer.write(waits) for writer in writers]
         self.out += [f"{writer.signature()};" for writer in writers]
+        if called:
+            listed = ", ".join(
+                f"{{(void (*)())&{name}, {results}, {given}}}" for name, results, given in called.values()
+            )
+            self.out.append(f"const ptx::Callable callables[{len(called)}] = {{{listed}}};")
+            self.out.append(f"ptx::Callables known_callables(callables, {len(called)});")
         for writer, made in zip(writers, written, strict=True):
             self.out += [_shared(f"s_{writer.name}_{at}", each) for at, each in enumerate(writer.shared)]
             self.out += self._placed(made.lines)
         entries = [(it, writer) for it, writer in zip(functions, writers, strict=True) if it.entry]
         self.out += [
             f"ptx::Kernel entry_{writer.name}({quoted(it.name)}, {quoted(self._shown(it))}, "
-            f"[](void* given) {{ {writer.name}(static_cast<unsigned char*>(given)); }});"
+            f"[](void* given) {{ {writer.name}(static_cast<unsigned char*>(given)); }}{_cluster(it)});"
             for it, writer in entries
         ]
         serial = waits or any(made.serial for made in written)
@@ -98,6 +107,8 @@ class _Translation:
     def _variables(self) -> None:
         for at, each in enumerate(self.module.variables):
             size = size_of(each)
+            if each.name in self.places:
+                raise PtxError(f"{each.name[:60]} is declared twice")
             if each.space == "shared":
                 dynamic = each.external or not each.count
                 self.places[each.name] = Place("shared", "ptx::dynamic_offset()" if dynamic else f"s{at}", size)
@@ -145,6 +156,12 @@ class _Translation:
         if len(data) > size_of(each):
             raise PtxError(f"the initialiser of {each.name[:60]} is longer than the variable")
         return ", ".join(map(str, data.rstrip(b"\0")))
+
+
+def _cluster(it: Function) -> str:
+    """C++ of what a kernel says of its clusters, as a further argument."""
+    sizes = (*it.cluster, 1, 1)[:3]
+    return f", dim3({', '.join(map(str, sizes))})" if it.cluster else ""
 
 
 def _shared(name: str, each: Variable) -> str:

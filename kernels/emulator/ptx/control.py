@@ -51,25 +51,35 @@ def _bytes(emitter: Emitter, operand: Operand) -> str:
 def call(emitter: Emitter, it: Instruction, functions: dict[str, tuple[str, int, int]]) -> str:
     """functions: C++ name, results and parameters of every function that has a body."""
     operands = list(it.operands)
-    results = (
-        [_bytes(emitter, item) for item in operands.pop(0).items] if operands and isinstance(operands[0], Group) else []
-    )  # type: ignore[union-attr]
+    results = _list(emitter, operands)
     target = operands.pop(0) if operands else None
-    arguments = (
-        [_bytes(emitter, item) for item in operands.pop(0).items] if operands and isinstance(operands[0], Group) else []
-    )  # type: ignore[union-attr]
+    arguments = _list(emitter, operands)
     name = target.text if isinstance(target, Name) else ""
+    given = ", ".join([*results, *arguments])
+    if len(operands) == 1 and target is not None:  # a prototype, or a list of targets: the call goes by a pointer
+        types = ", ".join(["unsigned char*"] * (len(results) + len(arguments)))
+        found = f"ptx::callable({emitter.read(target, 'u64')}, {len(results)}, {len(arguments)}, {it.line})"
+        return f"((void (*)({types})){found})({given});"
     if operands:
-        raise emitter.error("a call through a function pointer")
+        raise emitter.error("its operands are not known to the emulator")
     if name == "vprintf" and len(arguments) == 2 and len(results) == 1:
-        given = ", ".join(f"ptx::address(ptx::load<uint64_t>({item}))" for item in arguments)
-        return f"ptx::print({given}); ptx::store<uint32_t>({results[0]}, 0);"
+        text = ", ".join(f"ptx::address(ptx::load<uint64_t>({item}))" for item in arguments)
+        return f"ptx::print({text}); ptx::store<uint32_t>({results[0]}, 0);"
     if name == "__assertfail" and len(arguments) == 5:
         return f"ptx::assertion_failed(ptx::address(ptx::load<uint64_t>({arguments[0]})), ptx::load<uint32_t>({arguments[2]}));"
     known = functions.get(name)
     if known is None or known[1:] != (len(results), len(arguments)):
         raise emitter.error(f"the function {name[:80]} is not in the module")
-    return f"{known[0]}({', '.join([*results, *arguments])});"
+    return f"{known[0]}({given});"
+
+
+def _list(emitter: Emitter, operands: list[Operand]) -> list[str]:
+    """C++ of the list in parentheses that comes next, which is taken; empty where none does."""
+    if not operands or not isinstance(operands[0], Group):
+        return []
+    items = operands[0].items
+    del operands[0]
+    return [_bytes(emitter, item) for item in items]
 
 
 def ending(emitter: Emitter, it: Instruction, entry: bool) -> str:
@@ -80,9 +90,7 @@ def ending(emitter: Emitter, it: Instruction, entry: bool) -> str:
         return f'::emulator::device_trap("trap", {it.line});'
     if name == "brkpt":
         return ";"
-    if name == "exit" and not entry:
-        raise emitter.error("it stands in a function that is called")
-    return "return;"
+    return "return;" if entry or name == "ret" else "::emulator::leave();"
 
 
 ENDINGS = ("ret", "ret.uni", "exit", "trap", "brkpt")

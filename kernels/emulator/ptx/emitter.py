@@ -23,7 +23,8 @@ class Register:
 
 @dataclass(frozen=True)
 class Place:
-    """A variable in memory. base: C++ of its address, or of its offset in the arena for `shared`. size: bytes, 0 unknown."""
+    """A variable in memory, or a function. base: C++ of its address, or of its offset in the arena for `shared`. size: bytes, 0
+    unknown."""
 
     space: str
     base: str
@@ -114,6 +115,12 @@ class Emitter:
         if len(it.operands) != count:
             raise self.error(f"it has {len(it.operands)} operands, not {count}")
         return it.operands
+
+    def type_of(self, operand: Operand) -> str:
+        """The type a register was declared with; "" for what is none."""
+        name = operand.of if isinstance(operand, Not) else operand
+        found = self.names.find(name.text) if isinstance(name, Name) else None
+        return found.type if isinstance(found, Register) else ""
 
     def _used(self, register: Register, kind: str) -> None:
         if kind in ("f32", "f64"):
@@ -236,6 +243,10 @@ class Emitter:
         if isinstance(base, Number):
             base, offset = Number(base.value), 0
         found = self.names.find(base.text) if isinstance(base, Name) else None
+        if space == "shared::cluster" and not isinstance(found, Place):
+            value = f"({self.read(base, 'u32', wider=True)} + (uint32_t)({offset}))"
+            return f"ptx::cluster_place({value})"
+        space = "shared" if space == "shared::cluster" else space
         if isinstance(found, Place):
             if space not in ("", found.space) or (space == "" and found.space == "shared"):
                 raise self.error(

@@ -197,7 +197,32 @@ def _limited(value: str, chosen: list[str], *, operand: bool = True, result: boo
     return f"ptx::positive({value})" if ".relu" in chosen else value
 
 
+def _eight_bit() -> Table:
+    """cvt to and from pairs of eight-bit floats; the first operand becomes the upper half."""
+    table: Table = {}
+    for kind in ("e4m3", "e5m2"):
+        wide = "true" if kind == "e5m2" else "false"
+        for opcode, *chosen in spellings(f"cvt.rn.satfinite{{| .relu}}.{kind}x2.f32"):
+            parts = ["ptx::positive({1})", "ptx::positive({0})"] if ".relu" in chosen else ["{1}", "{0}"]
+            table[opcode] = Form("b16", ("f32", "f32"), f"ptx::two_eights<{wide}>({', '.join(parts)})")
+        for opcode, *chosen in spellings(f"cvt.rn.satfinite{{| .relu}}.{kind}x2.f16x2"):
+            value = "ptx::positive({0})" if ".relu" in chosen else "{0}"
+            table[opcode] = Form("b16", ("f16x2",), f"ptx::two_eights<{wide}>({value})")
+        for opcode, *chosen in spellings(f"cvt.rn{{| .relu}}.f16x2.{kind}x2"):
+            value = f"ptx::two_halves<{wide}>({{0}})"
+            table[opcode] = Form("f16x2", ("b16",), f"ptx::positive({value})" if ".relu" in chosen else value)
+    return table
+
+
 def float_forms() -> Table:
     return merged(
-        _arithmetic(), _functions(), _signs(), _sixteen_bit(), _to_integers(), _from_integers(), _wider(), _narrower()
+        _arithmetic(),
+        _functions(),
+        _signs(),
+        _sixteen_bit(),
+        _to_integers(),
+        _from_integers(),
+        _wider(),
+        _narrower(),
+        _eight_bit(),
     )

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from .barriers import BARRIERS
+from .clusters import CLUSTERS
 from .control import ENDINGS, MOVES, call, ending, move
 from .emitter import Emitter, Place
 from .floats import float_forms
 from .forms import WIDTHS, Form, merged
 from .integers import integer_forms
-from .memory import MEMORY
+from .matrices import MATRICES
+from .memory import MEMORY, Handler
+from .spelling import Pattern
 from .tree import Close, Function, Instruction, Label, Name, Open, Pair, PtxError, Statement, Targets, Variable
 from .warps import WARPS
 
 FORMS = merged(integer_forms(), float_forms())
-PATTERNS = (*MEMORY, *WARPS)
+PATTERNS: tuple[tuple[Pattern, Handler], ...] = (*MEMORY, *WARPS, *MATRICES, *BARRIERS, *CLUSTERS)
 MOST_STATEMENTS = 400_000
 _WAITING = (".volatile", ".acquire", ".relaxed", "atom", "mbarrier")
+"""Words of instructions by which a thread may wait for others in a loop."""
 
 
 @dataclass(frozen=True)

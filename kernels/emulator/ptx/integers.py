@@ -135,9 +135,34 @@ def _comparisons() -> Table:
                     whole = f"({value} {sign} {{2}})" if join else value
                     table[f"setp.{name}{join}{flush}.{kind}"] = Form("pred", (kind, kind, *third), whole)
                 if kind in ("f16", "bf16"):
+                    table |= _sixteen_bit_sets(name, outcome, flush, kind)
                     continue
                 for result, choice in (("u32", "~0u : 0u"), ("s32", "-1 : 0"), ("f32", "1.0f : 0.0f")):
                     table[f"set.{name}{flush}.{result}.{kind}"] = Form(result, (kind, kind), f"({value} ? {choice})")
+    return table
+
+
+def _sixteen_bit_sets(name: str, outcome: str, flush: str, kind: str) -> Table:
+    """set of sixteen-bit floats, and of pairs of them, half by half."""
+    one = CTYPES[kind]
+
+    def asked(part: str) -> str:
+        first, second = (f"ptx::flushed({{{at}}}{part})" if flush else f"{{{at}}}{part}" for at in (0, 1))
+        return outcome.replace("{0}", first).replace("{1}", second)
+
+    table = {
+        f"set.{name}{flush}.{to}.{kind}": Form(to, (kind, kind), f"({asked('')} ? {yes} : {no})")
+        for to, yes, no in (
+            (kind, f"{one}(1.0f)", f"{one}(0.0f)"),
+            ("u32", "~0u", "0u"),
+            ("s32", "-1", "0"),
+            ("u16", "(uint16_t)~0u", "(uint16_t)0"),
+            ("s16", "(int16_t)-1", "(int16_t)0"),
+        )
+    }
+    halves = [f"{one}({asked(part)} ? 1.0f : 0.0f)" for part in (".x", ".y")]
+    pair = f"{kind}x2"
+    table[f"set.{name}{flush}.{pair}.{pair}"] = Form(pair, (pair, pair), f"ptx::Two<{one}>{{{{{', '.join(halves)}}}}}")
     return table
 
 

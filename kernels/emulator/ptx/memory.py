@@ -8,12 +8,26 @@ from dataclasses import dataclass
 
 from .emitter import Emitter
 from .forms import CTYPES, WIDTHS
+from .spelling import Chosen, Pattern, Words
 from .tree import Address, Group, Instruction, Number, Operand
 
 SCOPES = (".cta", ".cluster", ".gpu", ".sys")
-SPACES = (".global", ".shared", ".shared::cta", ".local", ".const", ".param", ".param::entry", ".param::func")
+SPACES = (
+    ".global",
+    ".shared",
+    ".shared::cta",
+    ".shared::cluster",
+    ".local",
+    ".const",
+    ".param",
+    ".param::entry",
+    ".param::func",
+)
 LOADED = (*(f".{kind}{width}" for kind in "sub" for width in (8, 16, 32, 64)), ".f32", ".f64")
-HINTS = r"(\.L1::(evict_normal|evict_unchanged|evict_first|evict_last|no_allocate))?(\.L2::(64B|128B|256B))?"
+HINTS = (
+    r"(\.L1::(evict_normal|evict_unchanged|evict_first|evict_last|no_allocate))?"
+    r"(?P<hint>\.L2::cache_hint)?(\.L2::(64B|128B|256B))?"
+)
 _ANY = "|".join
 LOAD = re.compile(
     rf"ld(?P<order>\.weak|\.volatile|\.(?:relaxed|acquire)(?:{_ANY(map(re.escape, SCOPES))}))?"
@@ -26,27 +40,36 @@ STORE = re.compile(
     rf"(?P<vector>\.v2|\.v4)?(?P<type>{_ANY(map(re.escape, LOADED))})"
 )
 ATOMICS: dict[str, tuple[str, str]] = {
-    "add": ("Add", ".u32 .s32 .u64 .s64 .f32 .f64 .noftz.f16 .noftz.bf16 .noftz.f16x2 .noftz.bf16x2"),
-    "exch": ("Exchange", ".b32 .b64"),
-    "min": ("Smaller", ".u32 .s32 .u64 .s64"),
-    "max": ("Larger", ".u32 .s32 .u64 .s64"),
-    "inc": ("Increment", ".u32"),
-    "dec": ("Decrement", ".u32"),
-    "and": ("And", ".b32 .b64"),
-    "or": ("Or", ".b32 .b64"),
-    "xor": ("Xor", ".b32 .b64"),
-    "cas": ("", ".b16 .b32 .b64"),
+    "add": ("Add", "u32 s32 u64 s64 f32 f64 f16 bf16 f16x2 bf16x2"),
+    "exch": ("Exchange", "b32 b64"),
+    "min": ("Smaller", "u32 s32 u64 s64"),
+    "max": ("Larger", "u32 s32 u64 s64"),
+    "inc": ("Increment", "u32"),
+    "dec": ("Decrement", "u32"),
+    "and": ("And", "b32 b64"),
+    "or": ("Or", "b32 b64"),
+    "xor": ("Xor", "b32 b64"),
+    "cas": ("", "b16 b32 b64"),
 }
 """The C++ for each atomic operation and the types it has."""
-ATOMIC = re.compile(
-    rf"(?P<name>atom|red)(?P<order>\.relaxed|\.acquire|\.release|\.acq_rel)?({_ANY(map(re.escape, SCOPES))})?"
-    rf"(?P<space>\.global|\.shared|\.shared::cta)?\.(?P<operation>{_ANY(ATOMICS)})"
-    rf"(?P<later>\.relaxed|\.acquire|\.release|\.acq_rel)?({_ANY(map(re.escape, SCOPES))})?(?P<type>(\.noftz)?\.\w+)"
+ATOMIC = Words(
+    "atom|red",
+    operation=" ".join(ATOMICS),
+    order="|relaxed acquire release acq_rel",
+    scope="|cta cluster gpu sys",
+    space="|global shared shared::cta shared::cluster",
+    flush="|noftz",
+    vector="|v2 v4 v8",
+    hint="|L2::cache_hint",
+    type=" ".join(dict.fromkeys(kind for _, kinds in ATOMICS.values() for kind in kinds.split())),
 )
-"""The order may stand before the operation or, as CUDA's own headers write it, behind."""
-COPY = re.compile(r"cp\.async\.(ca|cg)\.shared(::cta)?\.global(\.L2::(64B|128B|256B))?")
-CONVERT = re.compile(r"cvta(?P<to>\.to)?(?P<space>\.global|\.shared|\.shared::cta|\.local|\.const|\.param)\.u64")
-INSIDE = re.compile(r"isspacep\.(?P<space>global|shared|shared::cta|local|const)")
+"""The words stand in another order in CUDA's own headers than in the ISA; `.shared.cta` is a space and a scope."""
+VECTORS = {"v2": ("f32", "f16", "bf16", "f16x2", "bf16x2"), "v4": ("f32", "f16", "bf16", "f16x2", "bf16x2"),
+           "v8": ("f16", "bf16")}  # fmt: skip
+"""The types that are added several at a time, each by itself."""
+COPY = re.compile(r"cp\.async\.(ca|cg)\.shared(::cta)?\.global(?P<hint>\.L2::cache_hint)?(\.L2::(64B|128B|256B))?")
+CONVERT = re.compile(r"cvta(?P<to>\.to)?(?P<space>\.global|\.shared(::cta|::cluster)?|\.local|\.const|\.param)\.u64")
+INSIDE = re.compile(r"isspacep\.(?P<space>global|shared(::cta|::cluster)?|local|const)")
 PREFETCH = re.compile(r"prefetch(\.global|\.local)?\.(L1|L2)|prefetchu\.L1|discard(\.global)?\.L2")
 
 
@@ -60,10 +83,10 @@ class Access:
     order: str
 
     @classmethod
-    def of(cls, match: re.Match[str]) -> Access:
-        count = int(match["vector"][2:]) if match["vector"] else 1
+    def of(cls, match: Chosen) -> Access:
+        count = int((match["vector"] or ".v1")[2:])
         order = (match["order"] or "").split(".")
-        return cls(match["type"][1:], count, _space(match["space"]), order[1] if len(order) > 1 else "")
+        return cls((match["type"] or "")[1:], count, _space(match["space"]), order[1] if len(order) > 1 else "")
 
     @property
     def ctype(self) -> str:
@@ -72,7 +95,8 @@ class Access:
 
 
 def _space(text: str | None) -> str:
-    return (text or "").removeprefix(".").partition("::")[0]
+    name = (text or "").removeprefix(".")
+    return name if name == "shared::cluster" else name.partition("::")[0]
 
 
 def _values(emitter: Emitter, operand: Operand, count: int) -> list[Operand]:
@@ -82,11 +106,11 @@ def _values(emitter: Emitter, operand: Operand, count: int) -> list[Operand]:
     return items
 
 
-def load(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def load(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     access = Access.of(match)
     if access.count * WIDTHS[access.type] > 128:
         raise emitter.unknown()
-    to, source = emitter.operands(it, 2)
+    to, source = emitter.operands(it, 3 if match["hint"] else 2)[:2]
     place = emitter.address(source, access.space)
     function = {"volatile": "load_shared_state", "relaxed": "load_shared_state", "acquire": "load_acquire"}.get(
         access.order, "load"
@@ -95,7 +119,7 @@ def load(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
     if function != "load":
         emitter.waits = True
         if access.count > 1:
-            raise emitter.unknown()
+            return _ordered_vector(emitter, to, access, place, function)
     if access.count == 1:
         return emitter.assign(_values(emitter, to, 1)[0], access.type, value, wider=True)
     taken = [
@@ -105,11 +129,22 @@ def load(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
     return f"{{ const {access.ctype} loaded = {value}; {' '.join(taken)} }}"
 
 
-def store(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def _ordered_vector(emitter: Emitter, to: Operand, access: Access, place: str, function: str) -> str:
+    """Volatile and ordered loads are watched one by one; nothing else runs between them."""
+    one, step = CTYPES[access.type], WIDTHS[access.type] // 8
+    loaded = ", ".join(f"ptx::{function}<{one}>(at + {step * i})" for i in range(access.count))
+    taken = [
+        emitter.assign(item, access.type, f"loaded[{at}]", wider=True)
+        for at, item in enumerate(_values(emitter, to, access.count))
+    ]
+    return f"{{ const char* const at = {place}; const {one} loaded[] = {{{loaded}}}; {' '.join(taken)} }}"
+
+
+def store(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     access = Access.of(match)
     if access.count * WIDTHS[access.type] > 128 or access.space == "const":
         raise emitter.unknown()
-    to, source = emitter.operands(it, 2)
+    to, source = emitter.operands(it, 3 if match["hint"] else 2)[:2]
     place = emitter.address(to, access.space)
     values = [emitter.read(item, access.type, wider=True) for item in _values(emitter, source, access.count)]
     function = {"volatile": "store_shared_state", "relaxed": "store_shared_state", "release": "store_release"}.get(
@@ -118,49 +153,73 @@ def store(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
     if function != "store":
         emitter.waits = True
         if access.count > 1:
-            raise emitter.unknown()
+            one, step = CTYPES[access.type], WIDTHS[access.type] // 8
+            stored = " ".join(f"ptx::{function}<{one}>(at + {step * i}, {value});" for i, value in enumerate(values))
+            return f"{{ char* const at = {place}; {stored} }}"
     value = values[0] if access.count == 1 else f"{access.ctype}{{{', '.join(values)}}}"
     if function == "store":
         return f"*({access.ctype}*){place} = {value};"
     return f"ptx::{function}<{access.ctype}>({place}, {value});"
 
 
-def atomic(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
-    function, kinds = ATOMICS[match["operation"]]
-    if match["type"] not in kinds.split() or (match["order"] and match["later"]):
+def atomic(emitter: Emitter, it: Instruction, match: Chosen) -> str:
+    operation, kind = match["operation"] or "", match["type"] or ""
+    function, kinds = ATOMICS[operation]
+    sixteen, vector = ("16" in kind and kind[0] != "b") or kind.startswith("bf16"), match["vector"]
+    if kind not in kinds.split() or (match["flush"] is not None) != sixteen:
+        raise emitter.unknown()
+    if vector and (operation != "add" or kind not in VECTORS[vector] or int(vector[1:]) * WIDTHS[kind] > 128):
         raise emitter.unknown()
     emitter.waits = emitter.serial = True
-    kind = match["type"].rpartition(".")[2]
-    returns = match["name"] == "atom"
-    operands = list(emitter.operands(it, (3 if match["operation"] == "cas" else 2) + returns))
+    returns = match["head"] == "atom"
+    operands = list(emitter.operands(it, (3 if operation == "cas" else 2) + returns + (match["hint"] is not None)))
+    if match["hint"]:
+        operands.pop()
     to = operands.pop(0) if returns else None
     place = emitter.address(operands.pop(0), _space(match["space"]))
+    fence = "::emulator::fence(); " if match["order"] in ("release", "acq_rel") else ""
+    if vector:
+        return fence + _atomic_vector(emitter, to, place, operands[0], kind, int(vector[1:]))
     values = ", ".join(emitter.read(item, kind) for item in operands)
-    if match["operation"] == "cas":
+    if operation == "cas":
         value = f"ptx::atomic_swap<{CTYPES[kind]}>({place}, {values})"
     elif kind.endswith("x2"):
         value = f"ptx::atomic_pair({place}, {values})"
     else:
         value = f"ptx::atomic<ptx::{function}>({place}, {values})"
-    fence = "::emulator::fence(); " if {match["order"], match["later"]} & {".release", ".acq_rel"} else ""
     return fence + (emitter.assign(to, kind, value) if to is not None else f"{value};")
 
 
-def copy(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
-    del match
-    if (
-        not 3 <= len(it.operands) <= 4
-        or not isinstance(it.operands[2], Number)
-        or it.operands[2].value not in (4, 8, 16)
-    ):
+def _atomic_vector(emitter: Emitter, to: Operand | None, place: str, given: Operand, kind: str, count: int) -> str:
+    """Each element is added atomically, the vector as a whole is not."""
+    ctype, one = CTYPES[kind], "atomic_pair" if kind.endswith("x2") else "atomic<ptx::Add>"
+    values = ", ".join(emitter.read(item, kind) for item in _values(emitter, given, count))
+    added = f"char* const at = {place}; const {ctype} given[] = {{{values}}}; {ctype} held[{count}]; "
+    added += f"for (int i = 0; i < {count}; ++i) held[i] = ptx::{one}(at + i * {WIDTHS[kind] // 8}, given[i]); "
+    taken = (
+        [emitter.assign(item, kind, f"held[{at}]") for at, item in enumerate(_values(emitter, to, count))]
+        if to is not None
+        else ["(void)held;"]
+    )
+    return f"{{ {added}{' '.join(taken)} }}"
+
+
+def copy(emitter: Emitter, it: Instruction, match: Chosen) -> str:
+    """Behind the size: how many bytes are read, or a predicate under which none are; the rest become zero."""
+    given = list(it.operands[:-1] if match["hint"] else it.operands)
+    size = given[2].value if len(given) > 2 and isinstance(given[2], Number) else 0
+    if not 3 <= len(given) <= 4 or size not in (4, 8, 16):
         raise emitter.error("its size is not 4, 8 or 16")
-    to, source = emitter.address(it.operands[0], "shared"), emitter.address(it.operands[1], "global")
-    size = it.operands[2].value
-    zeros = f"{size}u - {emitter.read(it.operands[3], 'u32')}" if len(it.operands) == 4 else "0"
+    to, source = emitter.address(given[0], "shared"), emitter.address(given[1], "global")
+    zeros = "0"
+    if len(given) == 4 and emitter.type_of(given[3]) == "pred":
+        zeros = f"({emitter.read(given[3], 'pred')} ? {size}u : 0u)"
+    elif len(given) == 4:
+        zeros = f"{size}u - {emitter.read(given[3], 'u32')}"
     return f"::emulator::copy_later({to}, {source}, {size}, {zeros}, nullptr);"
 
 
-def copy_group(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def copy_group(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     if match["what"] == "commit_group":
         emitter.operands(it, 0)
         return "::emulator::close_copy_batch();"
@@ -171,16 +230,18 @@ def copy_group(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
     return f"::emulator::finish_copies({emitter.read(left, 'u32')});"
 
 
-def convert_address(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def convert_address(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     to, source = emitter.operands(it, 2)
     value = emitter.read(source, "u64")
     if _space(match["space"]) == "shared":
         emitter.arena = True
         value = f"({value} - (uint64_t)arena)" if match["to"] else f"({value} + (uint64_t)arena)"
+    elif _space(match["space"]) == "shared::cluster":
+        value = f"ptx::cluster_offset({value})" if match["to"] else f"(uint64_t)ptx::cluster_place((uint32_t){value})"
     return emitter.assign(to, "u64", value)
 
 
-def inside(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def inside(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     to, source = emitter.operands(it, 2)
     value = f"ptx::address({emitter.read(source, 'u64')})"
     space = _space(match["space"])
@@ -188,12 +249,14 @@ def inside(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
         outcome = f"!(::emulator::in_shared({value}) || ::emulator::in_global({value}))"
     elif space == "const":
         outcome = "false"
+    elif space == "shared::cluster":
+        outcome = f"ptx::in_cluster({value})"
     else:
         outcome = f"::emulator::in_{space}({value})"
     return emitter.assign(to, "pred", outcome)
 
 
-def prefetch(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def prefetch(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     del match
     if not it.operands or not isinstance(it.operands[0], Address):
         raise emitter.error("it names no address")
@@ -201,8 +264,8 @@ def prefetch(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
 
 
 COPY_GROUP = re.compile(r"cp\.async\.(?P<what>commit_group|wait_group|wait_all)")
-Handler = Callable[[Emitter, Instruction, re.Match[str]], str]
-MEMORY: tuple[tuple[re.Pattern[str], Handler], ...] = (
+Handler = Callable[[Emitter, Instruction, Chosen], str]
+MEMORY: tuple[tuple[Pattern, Handler], ...] = (
     (LOAD, load),
     (STORE, store),
     (ATOMIC, atomic),

@@ -10,6 +10,10 @@ _LANES = {
     "%lanemask_ge": "~((1u << ::emulator::lane()) - 1u)",
 }
 _INDICES = {"%tid": "threadIdx", "%ntid": "blockDim", "%ctaid": "blockIdx", "%nctaid": "gridDim"}
+_CLUSTER = {"ctaid": "index", "nctaid": "size"}
+_CLUSTERS = {"clusterid": "number", "nclusterid": "grid"}
+_RESERVED = {"begin": 0, "0": 0, "1": 512, "cap": 1024, "end": 1024}
+"""Where the system's part of shared memory starts and ends; cooperative_groups keeps what it shares from `1` on."""
 SPECIALS: dict[str, str] = {
     **{f"{name}.{axis}": f"{value}.{axis}" for name, value in _INDICES.items() for axis in "xyz"},
     **_LANES,
@@ -20,13 +24,27 @@ SPECIALS: dict[str, str] = {
     "%nsmid": "16u",
     "%gridid": "0u",
     "%clock": "::emulator::ticks()",
+    "%clock_hi": "::emulator::ticks() >> 32",
     "%clock64": "::emulator::ticks()",
     "%globaltimer": "::emulator::ticks()",
     "%globaltimer_lo": "::emulator::ticks()",
+    "%globaltimer_hi": "::emulator::ticks() >> 32",
     "%dynamic_smem_size": "ptx::dynamic_size()",
     "%envreg1": "ptx::grid_workspace() >> 32",
     "%envreg2": "ptx::grid_workspace()",
     "WARP_SZ": "32u",
+    "%total_smem_size": "ptx::shared_size()",
+    "%aggr_smem_size": "ptx::shared_size() + 1024u",
+    **{f"%reserved_smem_offset_{name}": f"ptx::reserved_offset() + {at}u" for name, at in _RESERVED.items()},
+    **{
+        f"%cluster_{name}.{axis}": f"ptx::cluster_part().{value}.{axis}"
+        for name, value in _CLUSTER.items()
+        for axis in "xyz"
+    },
+    **{f"%{name}.{axis}": f"ptx::cluster_part().{value}.{axis}" for name, value in _CLUSTERS.items() for axis in "xyz"},
+    "%cluster_ctarank": "ptx::cluster_part().rank",
+    "%cluster_nctarank": "ptx::cluster_part().blocks",
+    "%is_explicit_cluster": "ptx::cluster_part().stated",
 }
 """What each stands for. A clock counts the scheduler's steps; the grid's workspace is what grid.sync() keeps its counter in."""
 

@@ -73,12 +73,19 @@ def _tokens(text: str) -> list[Token]:
     return found
 
 
+def _files(tokens: list[Token]) -> Iterator[tuple[int, str]]:
+    """The files by number: nvcc names them at the end, behind the lines that are in them."""
+    for at, (kind, text) in enumerate(tokens):
+        if kind == "dot" and text == ".file" and tokens[at + 1][0] == "number" and tokens[at + 2][0] == "string":
+            yield int(tokens[at + 1][1]), tokens[at + 2][1].strip('"')
+
+
 class _Parser:
     def __init__(self, tokens: list[Token], file: str) -> None:
         self.tokens = [*tokens, ("end", "")]
         self.at = 0
         self.file = file
-        self.files: dict[int, str] = {}
+        self.files = dict(_files(self.tokens))
         self.line = 0
         self.function = ""
 
@@ -166,8 +173,8 @@ class _Parser:
             if self.number() != 64:
                 raise self.error("PTX for 32-bit addresses is not translated")
         elif self.accept(".file"):
-            index = self.number()
-            self.files[index] = self.take().strip('"')
+            self.number()
+            self.take()
             while self.accept(","):
                 self.take()
         elif self.accept(".loc"):
@@ -254,9 +261,12 @@ class _Parser:
         if self.text == "(":
             made.parameters = self._parameters()
         while self.text in _SKIPPED:
-            self.take()
+            clusters, numbers = self.take() == ".reqnctapercluster", []
             while self.kind == "number" or self.text == ",":
-                self.take()
+                numbers += [self.number()] if self.kind == "number" else []
+                self.accept(",")
+            if clusters:
+                made.cluster = tuple(numbers)
         if not self.accept(";"):
             self.expect("{")
             made.line = self.line
@@ -302,7 +312,7 @@ class _Parser:
                 names.append(self.word())
             self.expect(";")
             yield Targets(tuple(names))
-        elif self.text in (".pragma", ".callprototype"):
+        elif self.text in (".pragma", ".callprototype", ".calltargets"):
             self._skip_statement()
         else:
             raise self.error(f"the PTX directive {self.text[:60]!r} is not known inside a function")

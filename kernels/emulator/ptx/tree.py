@@ -134,6 +134,8 @@ class Function:
     parameters: list[Variable]
     body: list[Statement] | None = None
     line: int = 0
+    cluster: tuple[int, ...] = ()
+    """Blocks a cluster, where the function states them."""
 
 
 @dataclass

@@ -6,19 +6,23 @@ import re
 
 from .emitter import Emitter
 from .memory import Handler
+from .spelling import Chosen, Pattern, Words
 from .tree import Instruction, Operand, Pair
 
-SHUFFLE = re.compile(r"shfl\.sync\.(?P<how>up|down|bfly|idx)\.b32")
-VOTE = re.compile(r"vote\.sync\.(?P<how>any|all|uni)\.pred|vote\.sync\.(?P<ballot>ballot)\.b32")
-MATCH = re.compile(r"match\.(?P<how>any|all)\.sync\.(?P<type>b32|b64)")
-REDUCE = re.compile(r"redux\.sync\.(?P<how>add|min|max)\.(?P<type>u32|s32)|redux\.sync\.(?P<logic>and|or|xor)\.b32")
+SHUFFLE = Words("shfl", sync="sync", how="up down bfly idx", type="b32")
+VOTE = Words("vote", sync="sync", how="any all uni ballot", type="pred b32")
+MATCH = Words("match", sync="sync", how="any all", type="b32 b64")
+REDUCE = Words("redux", sync="sync", how="add min max and or xor", type="u32 s32 b32")
 WARP_SYNC = re.compile(r"bar\.warp\.sync")
 ACTIVE = re.compile(r"activemask\.b32")
 ELECT = re.compile(r"elect\.sync")
 BARRIER = re.compile(r"bar(rier)?(\.cta)?\.sync(\.aligned)?")
 ARRIVE = re.compile(r"bar(rier)?(\.cta)?\.arrive(\.aligned)?")
 BARRIER_VOTE = re.compile(r"bar(rier)?(\.cta)?\.red\.(?P<how>popc|and|or)(\.aligned)?\.(?P<type>u32|pred)")
-FENCE = re.compile(r"membar\.(cta|gl|sys)|fence(\.sc|\.acq_rel)?\.(cta|cluster|gpu|sys)")
+FENCE = re.compile(
+    r"membar\.(cta|gl|sys)|fence(\.sc|\.acq_rel|\.acquire|\.release)?\.(cta|cluster|gpu|sys)"
+    r"|fence\.mbarrier_init\.release\.cluster|fence\.proxy\.(alias|async(\.(global|shared::cta|shared::cluster))?)"
+)
 SLEEP = re.compile(r"nanosleep\.u32")
 HINT = re.compile(r"griddepcontrol\.(wait|launch_dependents)|setmaxnreg\.(inc|dec)\.sync\.aligned\.u32|pmevent")
 _SIGNED = {"min": "MinSigned", "max": "MaxSigned"}
@@ -28,35 +32,38 @@ def _two(operand: Operand) -> tuple[Operand, Operand | None]:
     return (operand.first, operand.second) if isinstance(operand, Pair) else (operand, None)
 
 
-def shuffle(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def shuffle(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     to, value, by, segment, mask = emitter.operands(it, 5)
     result, there = _two(to)
     arguments = ", ".join(
         emitter.read(item, kind) for item, kind in ((value, "b32"), (by, "b32"), (segment, "b32"), (mask, "b32"))
     )
-    text = f"const uint32_t got = ptx::shuffled<ptx::Shuffle::{match['how'].capitalize()}>({arguments}, there, {it.line}); "
+    how = (match["how"] or "").capitalize()
+    text = f"const uint32_t got = ptx::shuffled<ptx::Shuffle::{how}>({arguments}, there, {it.line}); "
     text += emitter.assign(result, "b32", "got")
     if there is not None:
         text += " " + emitter.assign(there, "pred", "there")
     return f"{{ bool there; {text} }}"
 
 
-def vote(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def vote(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     to, value, mask = emitter.operands(it, 3)
     where, asked = emitter.read(mask, "b32"), emitter.read(value, "pred")
-    if match["ballot"]:
+    if (match["how"] == "ballot") != (match["type"] == "b32"):
+        raise emitter.unknown()
+    if match["how"] == "ballot":
         return emitter.assign(
             to, "b32", f"(uint32_t)::emulator::vote({where}, ::emulator::Vote::Ballot, {asked}, {it.line})"
         )
     if match["how"] == "uni":
         return emitter.assign(to, "pred", f"ptx::uniform({where}, {asked}, {it.line})")
-    kind = match["how"].capitalize()
+    kind = (match["how"] or "").capitalize()
     return emitter.assign(to, "pred", f"::emulator::vote({where}, ::emulator::Vote::{kind}, {asked}, {it.line}) != 0")
 
 
-def matching(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def matching(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     to, value, mask = emitter.operands(it, 3)
-    where, asked = emitter.read(mask, "b32"), emitter.read(value, match["type"])
+    where, asked = emitter.read(mask, "b32"), emitter.read(value, match["type"] or "")
     result, equal = _two(to)
     if match["how"] == "any":
         if equal is not None:
@@ -70,28 +77,29 @@ def matching(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
     return f"{{ bool equal; {text} }}"
 
 
-def reduce(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def reduce(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     to, value, mask = emitter.operands(it, 3)
-    kind = match["type"] or "b32"
-    name = match["how"] or match["logic"]
+    kind, name = match["type"] or "", match["how"] or ""
+    if (kind == "b32") != (name in ("and", "or", "xor")):
+        raise emitter.unknown()
     vote_kind = _SIGNED.get(name, name.capitalize()) if kind == "s32" else name.capitalize()
     text = f"ptx::reduced({emitter.read(mask, 'b32')}, {emitter.read(value, kind)}, ::emulator::Vote::{vote_kind}, {it.line})"
     return emitter.assign(to, kind, text)
 
 
-def warp_sync(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def warp_sync(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     del match
     (mask,) = emitter.operands(it, 1)
     return f"::emulator::warp_operation({emitter.read(mask, 'b32')}, ::emulator::WarpKind::Sync, nullptr, nullptr, {it.line});"
 
 
-def active(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def active(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     del match
     (to,) = emitter.operands(it, 1)
     return emitter.assign(to, "b32", f"::emulator::active_mask({it.line})")
 
 
-def elect(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def elect(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     del match
     to, mask = emitter.operands(it, 2)
     leader, chosen = _two(to)
@@ -101,7 +109,7 @@ def elect(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
     return f"{{ uint32_t leader; {text} {emitter.assign(leader, 'b32', 'leader')} }}"
 
 
-def barrier(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def barrier(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     del match
     if len(it.operands) == 1:
         return f"ptx::block_barrier({emitter.read(it.operands[0], 'u32')}, {it.line});"
@@ -109,41 +117,41 @@ def barrier(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
     return f"ptx::named_barrier({emitter.read(number, 'u32')}, {emitter.read(threads, 'u32')}, true, {it.line});"
 
 
-def arrive(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def arrive(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     del match
     number, threads = emitter.operands(it, 2)
     return f"ptx::named_barrier({emitter.read(number, 'u32')}, {emitter.read(threads, 'u32')}, false, {it.line});"
 
 
-def barrier_vote(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def barrier_vote(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     if (match["how"] == "popc") != (match["type"] == "u32"):
         raise emitter.unknown()
     to, number, asked = emitter.operands(it, 3)
     if emitter.read(number, "u32") not in ("(uint32_t)0u",):
         raise emitter.error("it is known for barrier 0 alone")
-    kind = {"popc": "Count", "and": "And", "or": "Or"}[match["how"]]
+    kind = {"popc": "Count", "and": "And", "or": "Or"}[match["how"] or ""]
     value = f"::emulator::barrier({it.line}, ::emulator::Barrier::{kind}, {emitter.read(asked, 'pred')})"
-    return emitter.assign(to, match["type"], f"(uint32_t){value}" if kind == "Count" else f"{value} != 0")
+    return emitter.assign(to, match["type"] or "", f"(uint32_t){value}" if kind == "Count" else f"{value} != 0")
 
 
-def fence(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def fence(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     del match
     emitter.operands(it, 0)
     return "::emulator::fence();"
 
 
-def sleep(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def sleep(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     del match
     emitter.operands(it, 1)
     return f"::emulator::spin({it.line});"
 
 
-def hint(emitter: Emitter, it: Instruction, match: re.Match[str]) -> str:
+def hint(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     del emitter, it, match
     return ";"
 
 
-WARPS: tuple[tuple[re.Pattern[str], Handler], ...] = (
+WARPS: tuple[tuple[Pattern, Handler], ...] = (
     (SHUFFLE, shuffle),
     (VOTE, vote),
     (MATCH, matching),

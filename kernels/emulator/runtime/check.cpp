@@ -71,6 +71,20 @@ void check_shared(Block& block, const void* address, size_t size) {
   memset(arena_cells[&block] + offset / 4, 0, (size / 4 + 1) * sizeof(Cell));
 }
 
+// Everything that any thread of the cluster did before is ordered before what any of them does afterwards.
+void check_cluster(Cluster& cluster) {
+  settle_pending();
+  for (Block* block : cluster.blocks) {
+    if (!block) continue;
+    ++block->phase;
+    auto& mine = block_acquired[(uint32_t)block->number];
+    for (const Block* other : cluster.blocks)
+      if (other && other != block) mine[(uint32_t)other->number] = std::max(mine[(uint32_t)other->number], other->fences);
+  }
+  for (Block* block : cluster.blocks)
+    if (block) ++block->fences;
+}
+
 void check_fence() {
   Fibre* me = current_fibre();
   if (!me) return;
@@ -291,6 +305,14 @@ void check_access(const void* address, unsigned size, Access access, const void*
     if (arena_owner != &block) arena_owner = &block, arena_of_block = arena_cells[&block];
     return visit_words(arena_of_block, offset, *me, block, p, size, access, pc);
   }
+  if (block.cluster)
+    for (const Block* other : block.cluster->blocks)
+      if (other && p >= other->arena && p < other->arena + kArena) {
+        const size_t offset = (size_t)(p - other->arena);
+        if (!shared_is_known(*other, offset, size))
+          found("out_of_bounds", here(pc, 0), format("a %s of %u bytes at shared memory of block %u of the cluster that belongs to no variable", word(access), size, other->rank));
+        return visit_words(arena_cells[other], offset, *me, block, p, size, access, pc);
+      }
   static Array* last;
   Array* array = last && p >= last->data && p + size <= last->data + last->size && last->live ? last : nullptr;
   if (!array) {

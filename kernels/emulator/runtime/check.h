@@ -17,6 +17,7 @@ void check_launch();
 void check_block(Block& block);
 void check_shared(Block& block, const void* address, size_t size);
 void check_phase(Block& block);  // a barrier opens, or the block ends
+void check_cluster(Cluster& cluster);  // its barrier opens
 void check_fence();
 void check_release(const void* object);
 void check_acquire(const void* object);
@@ -28,6 +29,7 @@ inline void check_launch() {}
 inline void check_block(Block&) {}
 inline void check_shared(Block&, const void*, size_t) {}
 inline void check_phase(Block&) {}
+inline void check_cluster(Cluster&) {}
 inline void check_fence() {}
 inline void check_release(const void*) {}
 inline void check_acquire(const void*) {}

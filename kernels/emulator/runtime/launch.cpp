@@ -22,14 +22,32 @@ struct Pool {
 static Pool* pool;
 static unsigned pool_size;
 
-static size_t take_block(Launch& launch) {
-  const size_t turn = __atomic_fetch_add(&launch.next, 1, __ATOMIC_RELAXED);
-  if (turn >= launch.blocks) return launch.blocks;
+static size_t in_order(size_t turn, size_t count) {
   switch (configuration().order) {
-    case Order::Reverse: return launch.blocks - 1 - turn;
-    case Order::Random: return (turn + configuration().seed) % launch.blocks;
+    case Order::Reverse: return count - 1 - turn;
+    case Order::Random: return (turn + configuration().seed) % count;
     default: return turn;
   }
+}
+
+size_t blocks_of_cluster(const Launch& launch) {
+  const dim3 c = launch.request.cluster;
+  return (size_t)c.x * c.y * c.z;
+}
+
+// The block of rank `rank` in the cluster of that number.
+static size_t in_cluster(const Launch& launch, size_t number, size_t rank) {
+  const dim3 c = launch.request.cluster, g = launch.request.grid, wide(g.x / c.x, g.y / c.y, g.z / c.z);
+  const size_t x = number % wide.x * c.x + rank % c.x, y = number / wide.x % wide.y * c.y + rank / c.x % c.y;
+  const size_t z = number / wide.x / wide.y * c.z + rank / c.x / c.y;
+  return (z * g.y + y) * g.x + x;
+}
+
+static size_t take_block(Launch& launch) {
+  const size_t turn = __atomic_fetch_add(&launch.next, 1, __ATOMIC_RELAXED), together = blocks_of_cluster(launch);
+  if (turn >= launch.blocks) return launch.blocks;
+  if (together == 1) return in_order(turn, launch.blocks);
+  return in_cluster(launch, in_order(turn / together, launch.blocks / together), turn % together);
 }
 
 static void serve_pool() {
@@ -112,6 +130,8 @@ static cudaError_t refused(const LaunchRequest& request) {
   const uint64_t threads = (uint64_t)b.x * b.y * b.z, blocks = (uint64_t)g.x * g.y * g.z;
   if (!threads || !blocks || threads > kMaxThreads || b.z > 64 || g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535)
     return cudaErrorInvalidConfiguration;
+  const dim3 c = request.cluster;
+  if (!c.x || !c.y || !c.z || g.x % c.x || g.y % c.y || g.z % c.z || (uint64_t)c.x * c.y * c.z > 16) return cudaErrorInvalidConfiguration;
   if (request.shared > kSharedOptIn || !may_use(request)) return cudaErrorInvalidValue;
   const uint64_t resident = (uint64_t)kProcessors * blocks_per_processor((int)threads, request.shared);
   if (request.cooperative && blocks > resident) return cudaErrorCooperativeLaunchTooLarge;
@@ -134,7 +154,7 @@ int run(const LaunchRequest& request) {
   launch.next = 0;
   launch.resident = request.cooperative;
   check_launch();
-  const bool serial = request.cooperative || (&emulator_serial_blocks && emulator_serial_blocks);
+  const bool serial = request.cooperative || blocks_of_cluster(launch) > 1 || (&emulator_serial_blocks && emulator_serial_blocks);
   if (configuration().workers > 1 && launch.blocks > 1 && !serial) run_on_pool(launch);
   else run_blocks(launch, take_block);
   verify_margins();

@@ -15,7 +15,8 @@ using namespace emulator;
 static Kernel* kernels;
 static Global* globals;
 
-Kernel::Kernel(const char* name_, const char* shown_, void (*run_)(void*)) : name(name_), shown(shown_), run(run_), next(kernels) { kernels = this; }
+Kernel::Kernel(const char* name_, const char* shown_, void (*run_)(void*), dim3 cluster_)
+    : name(name_), shown(shown_), run(run_), cluster(cluster_), next(kernels) { kernels = this; }
 Global::Global(const char* name_, void* address_, size_t size_, bool constant)
     : name(name_), address(address_), size(size_), announced(address_, size_, name_, 0, constant), next(globals) { globals = this; }
 const Kernel* kernel(const char* name) {
@@ -33,6 +34,22 @@ char* arena() { return worker->block->arena; }
 uint32_t shared_offset(SharedVariable& variable) { return (uint32_t)((char*)shared_address(variable) - arena()); }
 uint32_t dynamic_offset() { return (uint32_t)kDynamicOffset; }
 uint32_t dynamic_size() { return (uint32_t)worker->block->launch->request.shared; }
+uint32_t shared_size() {
+  size_t size = worker->block->launch->request.shared;
+  for (const SharedVariable* variable : worker->block->touched) size += variable->size;
+  return (uint32_t)size;
+}
+static SharedVariable reserved = {1024, 128, "the system's part of shared memory", 0, -1};
+uint32_t reserved_offset() { return shared_offset(reserved); }
+
+static Callables* functions;
+Callables::Callables(const Callable* first_, size_t count_) : first(first_), count(count_), next(functions) { functions = this; }
+void (*callable(uint64_t at, int results, int parameters, int line))() {
+  for (const Callables* known = functions; known; known = known->next)
+    for (size_t i = 0; i < known->count; ++i)
+      if ((uint64_t)(known->first + i) == at && known->first[i].results == results && known->first[i].parameters == parameters) return known->first[i].code;
+  found("trap", here(nullptr, line), "a call through a pointer that points to no function of this form");
+}
 
 // ------------------------------------------------------------------------------------------------- numbered barriers
 

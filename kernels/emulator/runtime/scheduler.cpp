@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 
@@ -240,6 +241,7 @@ static void leave_kernel(Block& block, Fibre& fibre) {
   if (block.live && block.arrived == block.live) open_barrier(block);
   if (!block.live) check_phase(block);
   leave_warp(block, fibre);
+  if (block.cluster) leave_cluster(block, fibre);
 }
 
 static void fibre_main(Fibre* fibre) {
@@ -249,9 +251,15 @@ static void fibre_main(Fibre* fibre) {
   arrived(nullptr, &bottom, &size);
   if (!w.scheduler_stack) w.scheduler_stack = bottom, w.scheduler_stack_size = size;
   w.block->launch->request.body(w.block->launch->request.context);
+  leave();
+}
+
+void leave() {
+  Worker& w = *worker;
+  Fibre& me = *w.fibre;
   settle_pending();
-  leave_kernel(*w.block, *fibre);
-  give_way_slowly(w, *fibre, true);
+  leave_kernel(*w.block, me);
+  give_way_slowly(w, me, true);
   __builtin_trap();
 }
 
@@ -285,6 +293,7 @@ static Block* prepare_block(Worker& w, const Launch& launch, size_t number) {
   block->number = number;
   block->index = uint3{(unsigned)(number % g.x), (unsigned)(number / g.x % g.y), (unsigned)(number / g.x / g.y)};
   block->live = (unsigned)launch.threads;
+  block->cluster = nullptr;
   block->arrived = block->spinning = block->asking = block->at_grid = 0;
   block->idle_rounds = 0;
   block->phase = 1;
@@ -303,7 +312,7 @@ static Block* prepare_block(Worker& w, const Launch& launch, size_t number) {
     Fibre& f = block->fibres[i];
     f.linear = (uint16_t)i, f.warp = (uint16_t)(i / 32), f.lane = i & 31;
     f.index = uint3{(unsigned)(i % b.x), (unsigned)(i / b.x % b.y), (unsigned)(i / b.x / b.y)};
-    f.fake_stack = nullptr, f.line = 0, f.atomics = 0, f.batch = 0;
+    f.fake_stack = nullptr, f.line = 0, f.atomics = 0, f.batch = f.bulk_batch = 0, f.cluster_phase = 0;
     f.warp_phase = 1, f.time = 1, f.published = 0, f.published_fence = 0;
     f.copies.clear();
     f.acquired.clear();
@@ -313,6 +322,12 @@ static Block* prepare_block(Worker& w, const Launch& launch, size_t number) {
   make_all_ready(*block, State::AtBarrier);
   check_block(*block);
   return block;
+}
+
+static void join(Block& block, Cluster& cluster) {
+  block.cluster = &cluster;
+  block.rank = (unsigned)cluster.blocks.size();
+  cluster.blocks.push_back(&block);
 }
 
 static DynamicView* dynamic_views;
@@ -332,6 +347,11 @@ static bool resume(Worker& w, Block& block) {
 }
 
 static void retire(Worker& w, Block* block) {
+  drop_bulk_copies(*block);
+  if (block->cluster) {
+    block->cluster->blocks[block->rank] = nullptr;
+    if (std::none_of(block->cluster->blocks.begin(), block->cluster->blocks.end(), [](const Block* other) { return other; })) delete block->cluster;
+  }
   for (const SharedVariable* variable : block->touched) poison(block->arena + variable->offset, variable->size);
   poison(block->arena + kDynamicOffset, block->launch->request.shared);
   if (w.idle.size() < kResidentBlocks) w.idle.push_back(block);
@@ -352,13 +372,17 @@ void run_blocks(Launch& launch, size_t (*take)(Launch&)) {
   blockDim = launch.request.block;
   gridDim = launch.request.grid;
   std::vector<Block*> waiting;
+  const size_t together = blocks_of_cluster(launch);
   size_t next = take(launch), turn = 0;
   while (next < launch.blocks || !waiting.empty()) {
-    const bool start = next < launch.blocks && (launch.resident || waiting.size() < kResidentBlocks);
+    const bool start = next < launch.blocks && (launch.resident || waiting.size() < (together > 1 ? 1 : kResidentBlocks));
     if (start) {
-      waiting.push_back(prepare_block(w, launch, next));
-      next = take(launch);
-      turn = waiting.size() - 1;
+      Cluster* cluster = together > 1 ? new Cluster{launch.request.cluster, next, {}} : nullptr;
+      for (size_t rank = 0; rank < together; ++rank, next = take(launch)) {
+        waiting.push_back(prepare_block(w, launch, next));
+        if (cluster) join(*waiting.back(), *cluster);
+      }
+      turn = waiting.size() - together;
     } else {
       turn = (turn + 1) % waiting.size();
     }

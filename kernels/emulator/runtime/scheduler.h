@@ -50,8 +50,9 @@ struct alignas(64) Fibre {
   unsigned answer_mask;
   int predicate, answer;
   unsigned atomics;
-  size_t batch;
+  size_t batch, bulk_batch;
   std::vector<PendingCopy> copies;
+  unsigned cluster_phase;  // the phase of its cluster's barrier that it arrived in, 0: it has not
   // For the check build: epochs of this thread, see check.h.
   uint16_t warp_phase;
   uint32_t time, published;
@@ -70,6 +71,15 @@ struct alignas(64) Warp {
   ButterflyLoop loop;
   uint8_t source[32];
   unsigned long long value[32], result[32];
+};
+
+struct Block;
+// Blocks that run together and see one another's shared memory. `arrived`: threads at its barrier.
+struct Cluster {
+  dim3 size;
+  size_t number;
+  std::vector<Block*> blocks;  // by rank; null: ended
+  unsigned arrived = 0, phase = 1;
 };
 
 struct Launch {
@@ -93,6 +103,8 @@ struct Block {
   uint64_t random;
   uint32_t phase;  // barriers passed, for the check build
   uint32_t fences;
+  Cluster* cluster;  // null: it is alone
+  unsigned rank;
 };
 
 enum class Order : uint8_t { Forward, Reverse, Random };
@@ -123,6 +135,9 @@ struct Configuration {
 const Configuration& configuration();
 
 Worker& this_worker();
+// Blocks of a cluster follow one another, by rank.
+size_t blocks_of_cluster(const Launch& launch);
+void leave_cluster(Block& block, Fibre& fibre);  // a fibre ends: the cluster's barrier may have waited for it alone
 void run_blocks(Launch& launch, size_t (*take)(Launch&));
 
 inline Fibre* current_fibre() { return worker ? worker->fibre : nullptr; }

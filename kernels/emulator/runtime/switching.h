@@ -12,6 +12,7 @@ namespace emulator {
 void make_all_ready(Block& block, State state);
 Fibre& calling(const char* what, int line);           // the fibre that called; found() when it was host code
 void give_way_slowly(Worker& w, Fibre& me, bool ends);
+void drop_bulk_copies(const Block& block);            // those that a block has never waited for
 void leave_warp(Block& block, Fibre& fibre);          // a fibre ends: an operation may have waited for it alone
 
 EMULATOR_HOT void make_ready(Block& block, unsigned warp, unsigned lanes) {

@@ -1,7 +1,7 @@
 // The seam of a submission whose host code has been recorded elsewhere: does what its tape says, in its order.
 //
 // The file `tape` holds one piece of work a line: `variable NAME ADDRESS BYTES` (what stands for a variable's address),
-// `launch KERNEL GRID×3 BLOCK×3 SHARED COOPERATIVE ARGUMENTS`, `fill TO VALUE BYTES`, `copy TO FROM BYTES`, `upload TO DATA`.
+// `launch KERNEL GRID×3 BLOCK×3 SHARED COOPERATIVE ARGUMENTS [CLUSTER×3]`, `fill TO VALUE BYTES`, `copy TO FROM BYTES`, `upload TO DATA`.
 // Arguments and data are hexadecimal, `-` for none.
 #include <cstdio>
 #include <unistd.h>
@@ -51,10 +51,11 @@ static std::string from_hex(const std::string& text) {
 
 static void start(std::istream& line, cudaStream_t stream) {
   std::string name, hex;
-  dim3 grid, block;
+  dim3 grid, block, cluster(0, 0, 0);
   size_t shared = 0;
   bool cooperative = false;
   line >> name >> grid.x >> grid.y >> grid.z >> block.x >> block.y >> block.z >> shared >> cooperative >> hex;
+  line >> cluster.x >> cluster.y >> cluster.z;  // only where the launch states one
   const ptx::Kernel* kernel = ptx::kernel(name.c_str());
   const std::string given = from_hex(hex);
   if (!kernel || given.size() > sizeof arguments_of_launch) damaged("a launch names a kernel that is not there");
@@ -67,7 +68,8 @@ static void start(std::istream& line, cudaStream_t stream) {
     memcpy(arguments_of_launch + at, &word, 8);
   }
   if (shared > kSharedPerBlock) allow_dynamic_shared(kernel->shown, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);  // the recorder has asked for leave
-  run(LaunchRequest{0, kernel->shown, grid, block, shared, stream, cooperative, kernel->run, arguments_of_launch});
+  if (!cluster.x) cluster = kernel->cluster.x ? kernel->cluster : dim3(1, 1, 1);
+  run(LaunchRequest{0, kernel->shown, grid, block, shared, stream, cooperative, kernel->run, arguments_of_launch, cluster});
 }
 
 static void change(const std::string& what, std::istream& line) {

@@ -38,6 +38,7 @@ void yield_after_atomic();    // a thread that only does atomics may be waiting 
 void fence();                 // __threadfence and its narrower kin
 void grid_barrier(int line);
 bool grid_is_resident();
+[[noreturn]] void leave();    // the thread ends, wherever it is
 [[noreturn]] void device_trap(const char* what, int line);
 long long ticks();            // a clock that counts scheduler steps: the same in every run
 

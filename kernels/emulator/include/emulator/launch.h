@@ -15,6 +15,7 @@ struct LaunchRequest {
   bool cooperative;
   void (*body)(void*);
   void* context;
+  dim3 cluster = dim3(1, 1, 1);
 };
 int run(const LaunchRequest& request);  // a cudaError_t; also kept as the last error
 

@@ -194,6 +194,32 @@ PTX_INLINE T sixteen(From v) {
   else near.bits = (unsigned short)(near.bits + ((near.bits >> 15 != 0) == up ? -1 : 1));
   return near;
 }
+// Eight-bit floats: e5m2 (Wide) is the upper half of an f16, e4m3 has no infinity and NaN only where all bits are set.
+template <bool Wide>
+PTX_INLINE float eight_bits(uint8_t bits) {
+  if constexpr (Wide) return (float)as<Half>((uint16_t)(bits << 8));
+  const int exponent = bits >> 3 & 15, fraction = bits & 7;
+  const float size = (bits & 127) == 127 ? as<float>(0x7fffffffu) : exponent ? std::ldexp((float)(8 + fraction), exponent - 10) : std::ldexp((float)fraction, -9);
+  return bits & 128 ? -size : size;
+}
+// Rounded to nearest even; what is larger than the largest number becomes that.
+template <bool Wide>
+PTX_INLINE uint8_t to_eight_bits(float v) {
+  const int digits = Wide ? 2 : 3, bias = Wide ? 15 : 7;
+  const uint8_t sign = std::signbit(v) ? 128 : 0, most = Wide ? 0x7b : 0x7e;
+  if (v != v) return 0x7f;
+  const float size = std::fabs(v);
+  if (size >= (Wide ? 57344.0f : 448.0f)) return sign | most;
+  if (size == 0) return sign;
+  int exponent = std::ilogb(size);
+  if (exponent < 1 - bias) exponent = 1 - bias;
+  const int code = ((exponent + bias - 1) << digits) + (int)std::nearbyint(std::ldexp(size, digits - exponent));
+  return (uint8_t)(sign | (code > most ? most : code));
+}
+template <bool Wide> PTX_INLINE uint16_t two_eights(float low, float high) { return (uint16_t)(to_eight_bits<Wide>(low) | to_eight_bits<Wide>(high) << 8); }
+template <bool Wide> PTX_INLINE uint16_t two_eights(Two<Half> v) { return two_eights<Wide>((float)v.x, (float)v.y); }
+template <bool Wide> PTX_INLINE Two<Half> two_halves(uint16_t v) { return {Half(eight_bits<Wide>((uint8_t)v)), Half(eight_bits<Wide>((uint8_t)(v >> 8)))}; }
+
 template <Tie How>
 PTX_INLINE uint32_t to_tf32(float v) {
   const uint32_t bits = as<uint32_t>(v);

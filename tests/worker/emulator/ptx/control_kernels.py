@@ -56,6 +56,7 @@ def votes() -> Sample:
     st.global.u64 [%out+56], %d1;
     redux.sync.and.b32 %r2, %r4, 0xffffffff; redux.sync.or.b32 %r3, %t, 0xffffffff; mov.b64 %d1, {%r2, %r3};
     st.global.u64 [%out+64], %d1;
+    vote.ballot.sync.b32 %r2, %p1, 0xffffffff; match.sync.any.b32 %r2, %r1, 0xffffffff;
     redux.sync.xor.b32 %r2, %t, 0xffffffff; redux.sync.add.s32 %r3, %r4, 0xffffffff; mov.b64 %d1, {%r2, %r3};
     st.global.u64 [%out+72], %d1;
     @!%p3 bra AFTER;
@@ -156,8 +157,8 @@ def control() -> Sample:
     st.global.u64 [%out], %d4; st.global.u64 [%out+8], %d1; add.s64 %d5, %out, 8;
     { .param .b64 p0; .param .b32 p1; st.param.b64 [p0], %d5; st.param.b32 [p1], %t; call down, (p0, p1); }
     and.b32 %r1, %t, 3; mov.b64 %d6, 0;
-    brx.idx %r1, TABLE;
     TABLE: .branchtargets ZERO, ONE, TWO, ONE;
+    brx.idx %r1, TABLE;
     ZERO: mov.b64 %d6, 70; bra.uni SWITCHED;
     ONE: mov.b64 %d6, 71; bra.uni SWITCHED;
     TWO: mov.b64 %d6, 72;
@@ -228,4 +229,34 @@ ret;
 """
 """A kernel that prints one of everything and then asserts what does not hold."""
 
-SAMPLES = [shuffles(), votes(), registers(), barriers(), control(), grid()]
+
+def pointers() -> Sample:
+    """Calls through pointers to functions: from a table in memory, and one that ends the thread inside the function."""
+    before = """
+    .func (.param .b32 r) doubled(.param .b32 a) {
+      .reg .b32 %r<3>; ld.param.u32 %r1, [a]; add.u32 %r1, %r1, %r1; st.param.b32 [r], %r1; ret;
+    }
+    .func (.param .b32 r) ends(.param .b32 a) {
+      .reg .b32 %r<3>; .reg .pred %p1; ld.param.u32 %r1, [a]; setp.gt.u32 %p1, %r1, 20; @%p1 exit;
+      add.u32 %r1, %r1, 100; st.param.b32 [r], %r1; ret;
+    }
+    .global .align 8 .u64 functions[2] = {doubled, ends};
+    """
+    body = """
+    and.b32 %r1, %t, 1; mul.wide.u32 %d1, %r1, 8; mov.u64 %d2, functions; add.s64 %d2, %d2, %d1;
+    ld.global.u64 %d3, [%d2];
+    { .param .b32 p0; .param .b32 r0; st.param.b32 [p0], %t; proto: .callprototype (.param .b32 _) _ (.param .b32 _);
+      call (r0), %d3, (p0), proto; ld.param.b32 %r2, [r0]; }
+    mov.u64 %d4, doubled;
+    { .param .b32 p0; .param .b32 r0; st.param.b32 [p0], %r2; other: .callprototype (.param .b32 _) _ (.param .b32 _);
+      call (r0), %d4, (p0), other; ld.param.b32 %r3, [r0]; }
+    cvt.u64.u32 %d5, %r3; st.global.u64 [%out], %d5;
+    """
+
+    def wanted(lane: int) -> Lanes:
+        return [4 * lane if lane % 2 == 0 else 2 * (lane + 100) if lane <= 20 else -1]
+
+    return Sample("pointers", body, wanted, before)
+
+
+SAMPLES = [pointers(), shuffles(), votes(), registers(), barriers(), control(), grid()]

@@ -29,12 +29,12 @@ class Launch:
     block: int = 32
     shared: int = 0
     cooperative: bool = False
+    cluster: int = 0
 
     def line(self, given: int, written: int) -> str:
         arguments = struct.pack("<QQ", given, written).hex()
-        return (
-            f"launch {self.kernel} {self.grid} 1 1 {self.block} 1 1 {self.shared} {int(self.cooperative)} {arguments}"
-        )
+        sizes = f"{self.grid} 1 1 {self.block} 1 1 {self.shared} {int(self.cooperative)}"
+        return f"launch {self.kernel} {sizes} {arguments}" + (f" {self.cluster} 1 1" if self.cluster else "")
 
 
 def programs(text: str, sandbox: Sandbox, passes: Sequence[Pass] = (Pass.PLAIN,)) -> Programs:

@@ -209,6 +209,10 @@ def more_atomics() -> Sample:
         f"red{order}.global.add.u64 [%out+48], 1; atom{order}.global.add.u32 %r1, [%out+48], 1;" for order in orders
     )
     body += " atom.add.release.gpu.u32 %r1, [%out+48], 1; atom.cas.b16 %h2, [%out+48], %h1, %h1;"
+    body += " atom.global.cta.relaxed.cas.b32 %r1, [%out+48], 7777, 1; mov.b64 %d7, 0; "
+    body += "st.global.u64 [%out+64], %d7; st.global.u64 [%out+72], %d7; mov.b32 %f1, 0f3F800000; "
+    body += "atom.global.v2.f32.add {%f2, %f3}, [%out+64], {%f1, %f1}; "
+    body += "red.relaxed.gpu.global.add.v2.f32 [%out+64], {%f1, %f1}; "
     body += (
         " red.shared.max.u32 [%r9], 1000; ld.shared.u32 %r1, [%r9]; cvt.u64.u32 %d1, %r1; st.global.u64 [%out+56], %d1;"
     )
@@ -226,6 +230,7 @@ def more_atomics() -> Sample:
             0x40004200,
             lane + 11,
             1000,
+            0x4000000040000000,
         ]
 
     return Sample("more_atomics", body, wanted)
@@ -241,13 +246,15 @@ def async_copies() -> Sample:
     cp.async.commit_group;
     cp.async.wait_group 1; ld.shared.u64 %d1, [%r9]; st.global.u64 [%out], %d1; ld.shared.u64 %d1, [%r9+24];
     st.global.u64 [%out+8], %d1;
-    cp.async.wait_all; ld.shared.u32 %r1, [%r9+8]; cvt.u64.u32 %d1, %r1; st.global.u64 [%out+16], %d1;
+    setp.ne.u32 %p1, %t, 99; cp.async.ca.shared.global [%r9+40], [%in+40], 8, %p1;
+    cp.async.wait_all; ld.shared.u64 %d1, [%r9+40]; st.global.u64 [%out+32], %d1;
+    ld.shared.u32 %r1, [%r9+8]; cvt.u64.u32 %d1, %r1; st.global.u64 [%out+16], %d1;
     ld.shared.u64 %d1, [%r9+32]; st.global.u64 [%out+24], %d1;
     """
     return Sample(
         "async_copies",
         body,
-        lambda lane: [given(lane, 0), given(lane, 3), low(given(lane, 1), 32), low(given(lane, 4), 24)],
+        lambda lane: [given(lane, 0), given(lane, 3), low(given(lane, 1), 32), low(given(lane, 4), 24), 0],
     )
 
 

@@ -361,6 +361,52 @@ APPROXIMATE: dict[str, tuple[Callable[[float], float], float]] = {
 # ---------------------------------------------------------------------------------------------------------- conversions
 
 
+EIGHT = {"e4m3x2": (4, 7), "e5m2x2": (3, 15)}
+"""Digits and bias of the eight-bit floats."""
+
+
+def _eight_values(kind: str) -> dict[int, Value]:
+    """Every code of an eight-bit float."""
+    digits, bias = EIGHT[kind]
+    found: dict[int, Value] = {}
+    for code in range(256):
+        exponent, fraction = (code & 127) >> digits - 1, code & (1 << digits - 1) - 1
+        size = (fraction + (1 << digits - 1 if exponent else 0)) * numbers.power(max(exponent, 1) - bias - digits + 1)
+        found[code] = ("-0" if not size else -size) if code & 128 else size
+        if kind == "e4m3x2" and code & 127 == 127:
+            found[code] = "nan"
+        if kind == "e5m2x2" and exponent == 31:
+            found[code] = "nan" if fraction else "-inf" if code & 128 else "inf"
+    return found
+
+
+def _to_eight(value: Value, kind: str) -> int:
+    """The nearest code, the even one of two that are as near; what is too large becomes the largest number."""
+    if value == "nan":
+        return 0x7F
+    sign = 128 if numbers.negative(value) else 0
+    codes = {code: number(it) for code, it in _eight_values(kind).items() if code < 128 and numbers.finite(it)}
+    if not numbers.finite(value):
+        return max(codes) | sign
+    size = abs(number(value))
+    return min(codes, key=lambda code: (abs(codes[code] - size), code & 1)) | sign
+
+
+def eight_bits(parts: list[str], bits: Bits) -> int:
+    """cvt to and from pairs of eight-bit floats."""
+    to, source = parts[-2], parts[-1]
+    if source in EIGHT:
+        values = [_eight_values(source)[bits[0] >> shift & 255] for shift in (0, 8)]
+    elif source == "f16x2":
+        values = [FORMATS["f16"].decode(bits[0] >> shift & 0xFFFF) for shift in (0, 16)]
+    else:
+        values = [FORMATS["f32"].decode(it) for it in (bits[1], bits[0])]
+    if "relu" in parts:
+        values = [Fraction(0) if it != "nan" and numbers.negative(it) else it for it in values]
+    low, high = (FORMATS["f16"].encode(it) if source in EIGHT else _to_eight(it, to) for it in values)
+    return low | high << (16 if source in EIGHT else 8)
+
+
 def converted(opcode: str, bits: Bits) -> int:
     """cvt with a floating-point type on either side, as bits of the result's width."""
     parts = opcode.split(".")

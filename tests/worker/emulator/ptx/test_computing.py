@@ -211,13 +211,18 @@ def expected(opcode: str, bits: tuple[int, ...]) -> int:
     name, kinds = parts[0], form.operands
     if name in ("setp", "set"):
         kind = parts[-1]
+        if kind.endswith("x2"):
+            one = opcode.replace("x2", "")
+            halves = [_set(one, kind[:-2], kind[:-2], tuple(it >> shift & 0xFFFF for it in bits)) for shift in (0, 16)]
+            return halves[0] | halves[1] << 16
+        if name == "set":
+            return _set(opcode, kind, form.result, bits)
         outcome = reference.compared(parts[1], kind, bits, flush="ftz" in parts)
         join = next((part for part in parts if part in ("and", "or", "xor")), None)
         if join:
             third = bool(bits[2])
             outcome = {"and": outcome and third, "or": outcome or third, "xor": outcome != third}[join]
-        yes = {"pred": 1, "u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "f32": 0x3F800000}[form.result]
-        return yes if outcome else 0
+        return int(outcome)
     if name == "selp":
         return bits[0] if bits[2] else bits[1]
     if name == "slct":
@@ -227,19 +232,24 @@ def expected(opcode: str, bits: tuple[int, ...]) -> int:
             else _not_negative(bits[2], flush="ftz" in parts)
         )
         return bits[0] if first else bits[1]
+    if name == "cvt" and {parts[-2], parts[-1]} & reference.EIGHT.keys():
+        return reference.eight_bits(parts, bits)
     if (name == "cvt" and any(kind in FORMATS for kind in kinds)) or (
         form.result.removesuffix("x2") in FORMATS and name == "cvt"
     ):
         value = reference.converted(opcode, bits)
-        return (
-            _extended(value, parts[-2])
-            if parts[-2] not in FORMATS and parts[-2] != "tf32" and "x2" not in parts[-2]
-            else value
-        )
+        wide = parts[-2] in FORMATS or parts[-2] == "tf32" or "x2" in parts[-2]
+        return value if wide else _extended(value, parts[-2])
     if any(kind.removesuffix("x2") in FORMATS for kind in kinds):
         return reference.float_value(opcode, bits)
     value = reference.integer_value(opcode, bits, kinds)
     return _extended(value, parts[-2]) if name == "cvt" else value & (1 << width_of(form.result)) - 1
+
+
+def _set(opcode: str, kind: str, result: str, bits: tuple[int, ...]) -> int:
+    parts = opcode.split(".")
+    yes = FORMATS[result].encode(Fraction(1)) if result in FORMATS else (1 << width_of(result)) - 1
+    return yes if reference.compared(parts[1], kind, bits, flush="ftz" in parts) else 0
 
 
 def _not_negative(bits: int, *, flush: bool) -> bool:

@@ -10,14 +10,17 @@ import re
 import numpy as np
 import pytest
 
-from tests.worker.emulator.ptx import control_kernels, memory_kernels
+from tests.worker.emulator.ptx import barrier_kernels, control_kernels, memory_kernels
 from tests.worker.emulator.ptx.machine import Launch, played, programs
+from tests.worker.emulator.ptx.matrix_kernels import module
 from tests.worker.emulator.ptx.sample import GIVEN, WORDS, Sample, low
 from worker.emulator.build import Programs
 from worker.emulator.toolchain import Toolchain, translator
 from worker.sandbox import Sandbox
 
-SAMPLES = [*memory_kernels.SAMPLES, *control_kernels.SAMPLES]
+LANES = 128
+"""Threads whose words there is room for."""
+SAMPLES = [*memory_kernels.SAMPLES, *control_kernels.SAMPLES, *barrier_kernels.SAMPLES]
 
 
 @pytest.fixture(scope="module")
@@ -32,17 +35,19 @@ def written(made: Programs, sandbox: Sandbox) -> dict[str, np.ndarray]:
     data, found = np.array(GIVEN, dtype=np.uint64), {}
     for sample in SAMPLES:
         blocks, threads, cooperative = sample.launch
-        launch = Launch(sample.name, blocks, threads, 256 if sample.name == "dynamic_shared" else 0, cooperative)
-        ran = played(made, sandbox, [launch], data, 8 * WORDS * 64)
+        shared, cluster = 256 * (sample.name == "dynamic_shared"), 2 * (sample.name == "clusters")
+        launch = Launch(sample.name, blocks, threads, shared, cooperative, cluster)
+        ran = played(made, sandbox, [launch], data, 8 * WORDS * LANES)
         told = ran.finding.text if ran.finding else ran.finished.stderr.decode(errors="replace")
         assert ran.returned, f"{sample.name}: {ran.finished.end}: {told}"
-        found[sample.name] = np.frombuffer(ran.written["written"], np.uint64).reshape(64, WORDS)
+        found[sample.name] = np.frombuffer(ran.written["written"], np.uint64).reshape(LANES, WORDS)
     return found
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_a_kernel_moves_what_the_isa_says(written: dict[str, np.ndarray], sample: Sample) -> None:
-    for thread in range(sample.launch[1]):
+    blocks = sample.launch[0] if sample.name == "clusters" else 1
+    for thread in range(blocks * sample.launch[1]):
         wanted = [low(int(value), 64) for value in sample.wanted(thread)]
         got = [int(value) for value in written[sample.name][thread][: len(wanted)]]
         assert [hex(it) for it in got] == [hex(it) for it in wanted], f"thread {thread}"
@@ -61,5 +66,6 @@ def test_every_pattern_of_an_opcode_has_a_kernel() -> None:
     """A handler that no kernel above reaches is untested, and so is an atomic operation on a type."""
     text = "".join(sample.text() for sample in SAMPLES)
     spoken = set(re.findall(r"(?<=[\s;])[a-z]\w*(?:(?:\.|::)\w+)*(?=[\s;])", text))
+    spoken |= set(re.findall(r"(?<=[\s;])[a-z]\w*(?:(?:\.|::)\w+)*(?=[\s;])", module()))
     for pattern, handler in translator().PATTERNS:
         assert any(pattern.fullmatch(word) for word in spoken), f"no kernel for {handler.__name__}: {pattern.pattern}"

@@ -18,9 +18,7 @@ from worker.recording.native import BuildError, cuda_root
 from worker.sandbox import Sandbox
 from worker.stages.verify import expectation
 
-KERNEL = """.file 1 "/somewhere/kernel.cu"
-.file 2 "/cuda/include/header.h"
-.visible .entry first(.param .u64 first_a) {{
+KERNEL = """.visible .entry first(.param .u64 first_a) {{
 .reg .b64 %d<4>; .reg .b32 %r<4>; .reg .f32 %f<4>; .reg .pred %p<3>; .reg .b16 %h<3>;
 .loc 1 7 3
 mov.b32 %r1, 5;
@@ -29,16 +27,24 @@ mov.b32 %r1, 5;
 {statement}
 ret;
 }}
+.file 1 "/somewhere/kernel.cu"
+.file 2 "/cuda/include/header.h"
 """
 UNKNOWN = {
     "tcgen05.alloc.cta_group::1.sync.aligned.b32 [%r1], 32;": "`tcgen05.alloc.cta_group::1.sync.aligned.b32` is not known",
-    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1,%f2}, {%r1}, {%r2}, {%f1};": "f32.tf32.tf32.f32` is not known",
+    "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%f1,%f2}, {%r1}, {%r2}, {%f1};": "f32.f16.f16.f32` is not known",
+    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1,%f2}, {%r1}, {%r2}, {%f1};": "1 registers where a fragment has 4",
+    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f16 %r1, %r1, %r1, %r1;": "f32.f16.f16.f16` is not known",
+    "wgmma.fence.sync.aligned;": "`wgmma.fence.sync.aligned` is not known",
+    "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%d1, {%r1}], [%r2];": "is not known",
+    "vote.any.sync.b32 %r1, %p1, %r2;": "`vote.any.sync.b32` is not known",
+    "atom.global.add.noftz.u32 %r1, [%d1], 1;": "`atom.global.add.noftz.u32` is not known",
     "add.rn.s32 %r1, %r2, %r3;": "`add.rn.s32` is not known",
     "add.sat.u32 %r1, %r2, %r3;": "`add.sat.u32` is not known",
     "cvt.f32.s32 %f1, %r1;": "`cvt.f32.s32` is not known",
     "ld.global.v8.f32 %f1, [%d1];": "`ld.global.v8.f32` is not known",
     "atom.global.add.b32 %r1, [%d1], 1;": "`atom.global.add.b32` is not known",
-    "mov.u32 %r1, %cluster_ctarank;": "'%cluster_ctarank' is not known",
+    "mov.u32 %r1, %pm0;": "'%pm0' is not known",
     "mov.u32 %r1, nowhere;": "'nowhere' is not known",
     "add.s32 %r1, %r2;": "it has 2 operands, not 3",
     "add.s32 %r1, %r2, %d1;": "a register of type .b64 is used as .s32",
@@ -46,7 +52,7 @@ UNKNOWN = {
     "add.s32 5, %r2, %r3;": "its result goes to something that is no register",
     "add.f32 %f1, %f2, 1;": "the constant 1 is none of type .f32",
     "call.uni missing, ();": "the function missing is not in the module",
-    "call %d1, (), proto;": "a call through a function pointer",
+    "call %d1, (), proto, proto;": "its operands are not known",
     "bra NOWHERE;": "there is no label NOWHERE",
     "ld.shared.u32 %r1, [first_a];": "lies in .param, not .shared",
     "st.const.u32 [%d1], %r1;": "`st.const.u32` is not known",
