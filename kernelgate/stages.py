@@ -15,8 +15,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from kernelgate.reasons import Reason
 from kernelgate.verdicts import Verdict
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$", description="Lower-case letters, digits and `_`.")]
@@ -124,13 +134,32 @@ class Case(Strict):
     tolerance: Tolerance | None = None
 
 
+def _reason(word: object) -> Reason:
+    """A reason by its word: pydantic's own message would list all of them."""
+    try:
+        return Reason(str(word))
+    except ValueError:
+        raise ValueError("no such reason; docs/grading.md lists them") from None
+
+
+def _violation(reason: Reason) -> Reason:
+    if Verdict.CONTRACT_VIOLATION not in reason.verdicts:
+        raise ValueError("not a reason of contract_violation; docs/grading.md lists them")
+    return reason
+
+
+StatedReason = Annotated[Reason, BeforeValidator(_reason)]
+
+
 class Mistake(Strict):
     """A wrong variant of the reference with a name: when a wrong output equals it, the answer says `title` and `hint`."""
 
     name: Name
     title: str
     hint: str
-    violation: str | None = Field(None, description="The contract violation's reason that already tells this mistake.")
+    violation: Annotated[StatedReason, AfterValidator(_violation)] | None = Field(
+        None, description="The contract violation's reason that already tells this mistake."
+    )
 
 
 class Gate(Strict):
@@ -208,7 +237,7 @@ class Expectation(Strict):
     """What a shipped file must be answered with; `message` is a part of the message."""
 
     verdict: Verdict
-    reason: str | None = None
+    reason: StatedReason | None = None
     mistake: str | None = None
     message: str | None = None
 
@@ -284,7 +313,15 @@ class Stage:
             for name in sorted(self.files):
                 if name.startswith(f"submissions/{verdict}/"):
                     short = name.removeprefix("submissions/")
-                    yield Example(path=self.folder / name, verdict=verdict, **_expectation(self.name, short, expected))
+                    yield _example(self, verdict, short, expected)
+
+
+def _example(stage: Stage, verdict: Verdict, short: str, expected: Mapping[str, Any]) -> Example:
+    stated = _expectation(stage.name, short, expected)
+    try:
+        return Example(path=stage.folder / "submissions" / short, verdict=verdict, **stated)
+    except ValidationError as error:
+        raise StageError(f"stage {stage.name}: submissions/expected.toml [{short!r}] {_first(error)}") from error
 
 
 def _expectation(stage: str, short: str, expected: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kernelgate.protocol import CaseReport, NamedMistake, Result, WrongTensor
+from kernelgate.reasons import Reason
 from kernelgate.stages import Backend, Ranking, Stage
-from kernelgate.verdicts import Phase, Verdict
+from kernelgate.verdicts import Phase
 from worker.backends import RUNS, choose
 from worker.judging import judge
 from worker.judging.failures import Failure
@@ -68,10 +69,8 @@ def grade(
     with phases.during(Phase.JUDGE):
         mistake = judge.name_mistake(grader, judged.outcomes, judged.wrong) if judged.wrong else None
         tables = job.tables + grader.tables(judged.outcomes)
-    verdict, reason, message = _conclude(job, backend, len(judged.reports), judged.wrong, mistake)
-    return _result(job, backend, judged, verdict, reason, message).model_copy(
-        update={"mistake": mistake, "tables": tables}
-    )
+    reason, message = _conclude(job, backend, len(judged.reports), judged.wrong, mistake)
+    return _result(job, backend, judged, reason, message).model_copy(update={"mistake": mistake, "tables": tables})
 
 
 def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
@@ -89,23 +88,22 @@ def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
 
 def _conclude(
     job: Job, backend: Backend, ran: int, wrong: WrongTensor | None, mistake: NamedMistake | None
-) -> tuple[Verdict, str, str]:
+) -> tuple[Reason, str]:
     if wrong is not None:
-        return Verdict.WRONG_ANSWER, "wrong_value", _first_wrong(wrong, mistake) + _repeating(job, wrong.case)
+        return Reason.WRONG_VALUE, _first_wrong(wrong, mistake) + _repeating(job, wrong.case)
     total = len(job.cases)
     gate = job.stage.spec.gate
     if gate is None and job.stage.spec.ranking is not Ranking.SPEEDUP:
-        return Verdict.ACCEPTED, "passed", f"All {total} cases are right."
+        return Reason.PASSED, f"All {total} cases are right."
     if job.timing is None:
-        return Verdict.CORRECT, "speed_not_judged", _unjudged(job, backend, ran)
+        return Reason.SPEED_NOT_JUDGED, _unjudged(job, backend, ran)
     measured = f"{job.timing.speedup:.2f}x the baseline ({job.timing.speedup_low:.2f} to {job.timing.speedup_high:.2f})"
     if gate is None:
-        return Verdict.ACCEPTED, "passed", f"All {total} cases are right, at {measured}."
+        return Reason.PASSED, f"All {total} cases are right, at {measured}."
     if job.timing.speedup >= gate.speedup:
-        return Verdict.ACCEPTED, "passed", f"All {total} cases are right, at {measured}; the gate is {gate.speedup:g}x."
+        return Reason.PASSED, f"All {total} cases are right, at {measured}; the gate is {gate.speedup:g}x."
     return (
-        Verdict.GATE_MISSED,
-        "too_slow",
+        Reason.TOO_SLOW,
         f"All {total} cases are right, but at {measured}; the gate is {gate.speedup:g}x.",
     )
 
@@ -138,11 +136,9 @@ def _note_failure(job: Job, judged: Judged, failure: Failure) -> None:
 
 
 def _failed(job: Job, backend: Backend, judged: Judged, failure: Failure) -> Result:
-    result = _result(
-        job, backend, judged, failure.verdict, failure.reason, failure.message + _repeating(job, failure.case)
-    )
+    result = _result(job, backend, judged, failure.reason, failure.message + _repeating(job, failure.case))
     mistake = judge.named(job.stage, failure.mistake) if failure.mistake else None
-    return result.model_copy(update={"mistake": mistake})
+    return result.model_copy(update={"mistake": mistake, "verdict": failure.verdict})
 
 
 def _repeating(job: Job, name: str | None) -> str:
@@ -154,13 +150,13 @@ def _repeating(job: Job, name: str | None) -> str:
     return f" {case.name} was drawn for this grading ({case.title}); `{command}` draws it again."
 
 
-def _result(job: Job, backend: Backend, judged: Judged, verdict: Verdict, reason: str, message: str) -> Result:
+def _result(job: Job, backend: Backend, judged: Judged, reason: Reason, message: str) -> Result:
     cases = tuple(
         judged.reports.get(case.name) or CaseReport(name=case.name, title=case.title, group=case.group, state="not_run")
         for case in job.cases
     )
     return Result(
-        verdict=verdict,
+        verdict=reason.verdicts[0],
         reason=reason,
         message=printable(f"{message} {job.finding}".strip(), limit=TEXT_LIMIT),
         stage=job.stage.name,

@@ -58,6 +58,10 @@ UNUSABLE: dict[str, tuple[Callable[[Path], None], str]] = {
     "an unknown backend": (edit('["torch"]', '["tpu"]'), "'torch', 'gpu', 'emulator' or 'interpreter'"),
     "an unknown ranking": (edit('"first_accepted"', '"fastest"'), "'first_accepted' or 'speedup'"),
     "a gate without a ranking by speed": (edit("[limits]", "[gate]\nspeedup = 2\n\n[limits]"), "ranks by 'speedup'"),
+    "a mistake that shows as no violation": (
+        edit("[limits]", '[[mistakes]]\nname = "m"\ntitle = "t"\nhint = "h"\nviolation = "passed"\n\n[limits]'),
+        r"mistakes\.0\.violation: .*not a reason of contract_violation",
+    ),
     "a bad file name": (edit('file = "scaling.py"', 'file = "../up.py"'), "file: String should match"),
     "an unknown file": (put("notes.txt"), "unknown file 'notes.txt'"),
     "a file in an unknown verdict's folder": (put("submissions/great/a.py"), "unknown file"),
@@ -118,6 +122,13 @@ def test_examples_carry_what_they_must_get(folder: Path) -> None:
 def test_an_expectation_with_an_unknown_key_is_an_error(folder: Path) -> None:
     put("submissions/expected.toml", b'["accepted/addcmul.py"]\nverdict = "accepted"\n')(folder)
     with pytest.raises(StageError, match="verdict"):
+        list(load_stage(folder).examples())
+
+
+def test_a_reason_is_a_word_of_the_list(folder: Path) -> None:
+    put("submissions/expected.toml", b'["accepted/addcmul.py"]\nreason = "well_done"\n')(folder)
+    put("submissions/accepted/addcmul.py", b"")(folder)
+    with pytest.raises(StageError, match=r"accepted/addcmul.py'\] reason: .*no such reason.*'well_done'"):
         list(load_stage(folder).examples())
 
 

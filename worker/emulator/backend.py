@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from kernelgate.reasons import Reason
 from kernelgate.stages import Case, Stage
-from kernelgate.verdicts import Phase, Verdict
+from kernelgate.verdicts import Phase
 from worker.emulator.build import Programs, Seam, build
 from worker.emulator.findings import KINDS, VIOLATIONS, Finding
 from worker.emulator.resources import kernel_resources
@@ -125,7 +126,7 @@ class Emulation:
     def _check_source(self) -> None:
         if "__global__" not in self.job.source:
             message = f"{self.seam.file} has no __global__ function that is used."
-            raise Failure(Verdict.COMPILE_ERROR, "no_kernel", message)
+            raise Failure(Reason.NO_KERNEL, message)
 
     def _build(self, passes: Sequence[Pass]) -> Programs:
         """Compiles the submission for `passes`; together they take less than twice the longest of them."""
@@ -203,7 +204,7 @@ class Emulation:
             self._compare(case, ran.written, ran.again, why)
         if ran.error and not ran.launches:
             message = f"Case {case.name}: no kernel was launched; the last CUDA error is {ran.error}."
-            raise Failure(Verdict.RUNTIME_ERROR, "launch_refused", message, case=case.name)
+            raise Failure(Reason.LAUNCH_REFUSED, message, case=case.name)
 
     def _judged(self, case: Case, ran: Ran) -> CaseRun:
         shapes = self.job.grader.output_shapes(case)
@@ -219,14 +220,14 @@ class Emulation:
     # ------------------------------------------------------------------------------------------- how a run can fail
 
     def _found(self, finding: Finding, lines: Mapping[str, int], case: Case) -> Failure:
-        meaning = KINDS[finding.kind]
+        reason = KINDS[finding.kind]
         if finding.kind in VIOLATIONS:
             call, _, rest = finding.text.partition("|")
             detail, _, size = rest.partition("|")
             number = int(size) if size.isdecimal() and len(size) < 20 else 0
             return violated(self.job, Violation(finding.kind, call, detail, number), case.name)
-        verdict = self.job.stage.spec.races if finding.kind == "race" else meaning.verdict
-        return Failure(verdict, meaning.reason, self._sentence(finding, lines, case), case=case.name)
+        verdict = self.job.stage.spec.races if reason is Reason.RACE else None
+        return Failure(reason, self._sentence(finding, lines, case), case=case.name, verdict=verdict)
 
     def _sentence(self, finding: Finding, lines: Mapping[str, int], case: Case) -> str:
         watched = Pass(finding.build) if finding.build in set(Pass) else Pass.PLAIN
@@ -259,7 +260,7 @@ class Emulation:
         if ran.finished.end is not End.EXITED:
             return end_failure(ran.finished, case.name, self.job.stage.spec.limits)
         message = f"Case {case.name}: the host code ended the process; return from {self.seam.name} instead."
-        return Failure(Verdict.RUNTIME_ERROR, "ended_early", message, case=case.name)
+        return Failure(Reason.ENDED_EARLY, message, case=case.name)
 
 
 def headers(stage: Stage) -> dict[str, str]:
@@ -274,7 +275,7 @@ def _check_loaders(program: bytes) -> None:
             message = (
                 f"The submission calls {name.decode()}; launch kernels through the CUDA runtime, which is recorded."
             )
-            raise Failure(Verdict.CONTRACT_VIOLATION, "forbidden_call", message)
+            raise Failure(Reason.FORBIDDEN_CALL, message)
 
 
 def representative(sizes: Sequence[tuple[Case, int]]) -> list[Case]:

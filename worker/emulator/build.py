@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelgate.verdicts import Verdict
+from kernelgate.reasons import Reason
 from worker.emulator.toolchain import Pass, Toolchain, declaration, emulator_folder, rewriter
 from worker.judging.failures import Cancelled, Failure
 from worker.judging.job import never
@@ -95,7 +95,7 @@ def build_translated(
     told = (done.stdout + done.stderr).decode(errors="replace")
     if done.exit_code != 0 or any(str(build) not in done.files for build in wanted):
         first = next((line for line in told.splitlines() if "error" in line), "it said nothing")[:300]
-        raise _refused("cannot_emulate", f"The compiler refused the translation of the file's PTX: {first}", told)
+        raise _refused(Reason.CANNOT_EMULATE, f"The compiler refused the translation of the file's PTX: {first}", told)
     return Programs({build: done.files[str(build)] for build in wanted}, "")
 
 
@@ -104,9 +104,9 @@ def _rewritten(seam: Seam, source: str) -> str:
     try:
         text = module.rewrite(source, seam.file).text
     except module.RewriteError as error:
-        raise _refused(error.reason, f"{seam.file}, line {error.line}: {error.message}.", str(error)) from None
+        raise _refused(Reason(error.reason), f"{seam.file}, line {error.line}: {error.message}.", str(error)) from None
     except RecursionError:
-        raise _refused("syntax_error", f"{seam.file}: expressions are nested too deeply to be read.", "") from None
+        raise _refused(Reason.SYNTAX_ERROR, f"{seam.file}: expressions are nested too deeply to be read.", "") from None
     # Compiled against the declaration: another signature would otherwise be called with the wrong arguments.
     return f'{text}\n#line 1 "the seam of this stage"\n{declaration(seam.signature)}\n'
 
@@ -132,9 +132,9 @@ def _compiled(
     if done.end is End.KILLED:
         raise Cancelled
     if done.end in (End.WALL, End.CPU):
-        raise _refused("compile_time", f"The compiler was stopped after {COMPILE_LIMITS.wall_s:g} s.", told)
+        raise _refused(Reason.COMPILE_TIME, f"The compiler was stopped after {COMPILE_LIMITS.wall_s:g} s.", told)
     if done.end is End.MEMORY:
-        raise _refused("compile_memory", f"The compiler took more than {COMPILE_LIMITS.memory_mb} MiB.", told)
+        raise _refused(Reason.COMPILE_MEMORY, f"The compiler took more than {COMPILE_LIMITS.memory_mb} MiB.", told)
     return done
 
 
@@ -214,20 +214,20 @@ def _compile_error(seam: Seam, told: str) -> Failure:
     undefined = _UNDEFINED.findall(told)
     if seam.name in undefined:
         message = f"There is no function `{seam.signature}`."
-        return Failure(Verdict.CONTRACT_VIOLATION, "missing_function", message, log=text[:LOG_LIMIT])
+        return Failure(Reason.MISSING_FUNCTION, message, log=text[:LOG_LIMIT])
     if "the seam of this stage" in told and "error" in told:
         return _refused(
-            "wrong_signature", f"{seam.name} has another signature than the stage's: {seam.signature}", text
+            Reason.WRONG_SIGNATURE, f"{seam.name} has another signature than the stage's: {seam.signature}", text
         )
     driver = [name for name in undefined if name.startswith(("cu", "nvrtc"))]
     if driver:
         message = f"The submission uses {driver[0]}, which cannot be recorded; docs/tape.md lists what can."
-        return Failure(Verdict.CONTRACT_VIOLATION, "forbidden_call", message, log=text[:LOG_LIMIT])
+        return Failure(Reason.FORBIDDEN_CALL, message, log=text[:LOG_LIMIT])
     if undefined:
-        return _refused("undefined_name", f"{seam.file} uses {undefined[0]}, which is defined nowhere.", text)
+        return _refused(Reason.UNDEFINED_NAME, f"{seam.file} uses {undefined[0]}, which is defined nowhere.", text)
     first = next((line for line in text.splitlines() if "error" in line), text.splitlines()[0] if text else "")
-    return _refused("compiler_error", f"The compiler refused the file. {first[:300]}", text)
+    return _refused(Reason.COMPILER_ERROR, f"The compiler refused the file. {first[:300]}", text)
 
 
-def _refused(reason: str, message: str, log: str) -> Failure:
-    return Failure(Verdict.COMPILE_ERROR, reason, message, log=log[:LOG_LIMIT])
+def _refused(reason: Reason, message: str, log: str) -> Failure:
+    return Failure(reason, message, log=log[:LOG_LIMIT])

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from threading import Event
 from types import TracebackType
 
+from kernelgate.reasons import Reason
 from kernelgate.settings import settings
 from kernelgate.stages import Backend, Stage
 from worker.emulator.backend import check
@@ -37,29 +38,28 @@ CASE_S = 1.0
 DIAGNOSIS_S = 10.0
 """How long a verdict that stands already waits for its explanation."""
 STOP_S = 2.0
-RACE = "race"
 TOLD = frozenset(
     {
-        RACE,
-        "illegal_address",
-        "misaligned_address",
-        "uninitialised_read",
-        "warp_mask",
-        "warp_divergence",
-        "barrier_misused",
+        Reason.RACE,
+        Reason.ILLEGAL_ADDRESS,
+        Reason.MISALIGNED_ADDRESS,
+        Reason.UNINITIALISED_READ,
+        Reason.WARP_MASK,
+        Reason.WARP_DIVERGENCE,
+        Reason.BARRIER_MISUSED,
     }
 )
 """Findings that are the program's own wherever it runs. Others may be the emulator's: its limits, or what it cannot do."""
-EXPLAINS = TOLD | {"deadlock"}
+EXPLAINS = TOLD | {Reason.DEADLOCK}
 """A barrier that not all threads reach may open on a card: only where the card hung as well is it worth a word."""
-EXPLAINED = TOLD - {RACE} | {
-    "kernel_failed",
-    "illegal_instruction",
-    "assertion",
-    "stack_overflow",
-    "not_repeatable",
-    "wrong_when_timed",
-    "time_limit",
+EXPLAINED = TOLD - {Reason.RACE} | {
+    Reason.KERNEL_FAILED,
+    Reason.ILLEGAL_INSTRUCTION,
+    Reason.ASSERTION,
+    Reason.STACK_OVERFLOW,
+    Reason.NOT_REPEATABLE,
+    Reason.WRONG_WHEN_TIMED,
+    Reason.TIME_LIMIT,
 }
 """Failures on the card that a finding may explain."""
 SURVIVED = "On the GPU the values came out right this time; threads that race may give others in the next run."
@@ -151,13 +151,15 @@ class CheckPass:
         self.job.machine["check pass"] = _summary(checked, waited)
         found = checked.found
         if found is not None and self.job.right and self._decides(checked):
-            raise Failure(found.verdict, RACE, f"{found.message} {SURVIVED}", case=found.case)
+            raise Failure(Reason.RACE, f"{found.message} {SURVIVED}", case=found.case, verdict=found.verdict)
         if found is not None and (found.reason in TOLD or not self.job.right):
             self.job.finding = _beside(found)
 
     def _decides(self, checked: Checked) -> bool:
         """Whether it is a race of what ran on the card: by `__CUDA_ARCH__`, unset here, a source may choose other code."""
-        return checked.found is not None and checked.found.reason == RACE and "__CUDA_ARCH__" not in self.job.source
+        return (
+            checked.found is not None and checked.found.reason is Reason.RACE and "__CUDA_ARCH__" not in self.job.source
+        )
 
     def _wait(self, within_s: float | None) -> Checked | None:
         """What came of the pass; None when there is none, or when it takes longer. Raises Cancelled."""

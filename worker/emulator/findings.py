@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from kernelgate.verdicts import Verdict
+from kernelgate.reasons import Reason
 
 FILE = "findings.jsonl"
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z_]{0,40}$")]
@@ -55,47 +54,39 @@ class Finding(BaseModel):
         return ". ".join(parts) + "."
 
 
-@dataclass(frozen=True)
-class Meaning:
-    """What a kind of finding is called and costs. `race` is judged as the stage says."""
-
-    verdict: Verdict
-    reason: str
-
-
-_RUNTIME, _CONTRACT = Verdict.RUNTIME_ERROR, Verdict.CONTRACT_VIOLATION
 VIOLATIONS = ("unrecordable_call", "managed_memory", "upload_too_large", "workspace")
 """Kinds whose text is `call|detail|bytes`: the sentence is the one that the tape's reader makes."""
-KINDS: dict[str, Meaning] = {
-    "race": Meaning(Verdict.WRONG_ANSWER, "race"),
-    "out_of_bounds": Meaning(_RUNTIME, "illegal_address"),
-    "use_after_free": Meaning(_RUNTIME, "illegal_address"),
-    "uninitialised": Meaning(_RUNTIME, "uninitialised_read"),
-    "misaligned": Meaning(_RUNTIME, "misaligned_address"),
-    "constant_write": Meaning(_RUNTIME, "constant_write"),
-    "stack_overflow": Meaning(_RUNTIME, "stack_overflow"),
-    "arithmetic": Meaning(_RUNTIME, "division_by_zero"),
-    "deadlock": Meaning(Verdict.TIME_LIMIT, "deadlock"),
-    "warp_mask": Meaning(_RUNTIME, "warp_mask"),
-    "warp_divergence": Meaning(_RUNTIME, "warp_divergence"),
-    "trap": Meaning(_RUNTIME, "illegal_instruction"),
-    "assertion": Meaning(_RUNTIME, "assertion"),
-    "host_crash": Meaning(_RUNTIME, "crashed"),
-    "host_code": Meaning(_RUNTIME, "device_function_on_host"),
-    "shared_memory": Meaning(_RUNTIME, "shared_memory"),
-    "barrier_object": Meaning(_RUNTIME, "barrier_misused"),
-    "grid_sync": Meaning(_RUNTIME, "grid_sync"),
-    "unknown_kernel": Meaning(Verdict.COMPILE_ERROR, "cannot_emulate"),
-    "exception": Meaning(_RUNTIME, "exception"),
-    "unrecordable_call": Meaning(_CONTRACT, "unrecordable_call"),
-    "managed_memory": Meaning(_CONTRACT, "managed_memory"),
-    "upload_too_large": Meaning(_CONTRACT, "upload_too_large"),
-    "workspace": Meaning(_CONTRACT, "workspace"),
-    "static_memory": Meaning(_CONTRACT, "workspace"),
-    "stream_not_joined": Meaning(_CONTRACT, "stream_not_joined"),
-    "still_running": Meaning(Verdict.TIME_LIMIT, "time_limit"),
-    "out_of_memory": Meaning(Verdict.MEMORY_LIMIT, "memory_limit"),
+KINDS: dict[str, Reason] = {
+    "race": Reason.RACE,
+    "out_of_bounds": Reason.ILLEGAL_ADDRESS,
+    "use_after_free": Reason.ILLEGAL_ADDRESS,
+    "uninitialised": Reason.UNINITIALISED_READ,
+    "misaligned": Reason.MISALIGNED_ADDRESS,
+    "constant_write": Reason.CONSTANT_WRITE,
+    "stack_overflow": Reason.STACK_OVERFLOW,
+    "arithmetic": Reason.DIVISION_BY_ZERO,
+    "deadlock": Reason.DEADLOCK,
+    "warp_mask": Reason.WARP_MASK,
+    "warp_divergence": Reason.WARP_DIVERGENCE,
+    "trap": Reason.ILLEGAL_INSTRUCTION,
+    "assertion": Reason.ASSERTION,
+    "host_crash": Reason.CRASHED,
+    "host_code": Reason.DEVICE_FUNCTION_ON_HOST,
+    "shared_memory": Reason.SHARED_MEMORY,
+    "barrier_object": Reason.BARRIER_MISUSED,
+    "grid_sync": Reason.GRID_SYNC,
+    "unknown_kernel": Reason.CANNOT_EMULATE,
+    "exception": Reason.EXCEPTION,
+    "unrecordable_call": Reason.UNRECORDABLE_CALL,
+    "managed_memory": Reason.MANAGED_MEMORY,
+    "upload_too_large": Reason.UPLOAD_TOO_LARGE,
+    "workspace": Reason.WORKSPACE,
+    "static_memory": Reason.WORKSPACE,
+    "stream_not_joined": Reason.STREAM_NOT_JOINED,
+    "still_running": Reason.TIME_LIMIT,
+    "out_of_memory": Reason.MEMORY_LIMIT,
 }
+"""What each kind of finding is called. A `race` costs what the stage says."""
 
 
 def read(data: bytes) -> Finding | None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from kernelgate.reasons import Reason
 from kernelgate.stages import Case
-from kernelgate.verdicts import Phase, Verdict
+from kernelgate.verdicts import Phase
 from worker.emulator.backend import Emulation, facts
 from worker.emulator.build import Programs, build_translated
 from worker.emulator.run import Call
@@ -75,7 +76,7 @@ class Translation(Emulation):
             where = f", line {error.line}" if error.line else ""
             kernel = f", kernel {error.kernel[:200]}" if error.kernel else ""
             message = f"{self.seam.file}{where}{kernel}: {error.message}; docs/emulator.md says what is."
-            raise Failure(Verdict.COMPILE_ERROR, "cannot_emulate", message, log=self.job.log) from None
+            raise Failure(Reason.CANNOT_EMULATE, message, log=self.job.log) from None
 
     def _build(self, passes: Sequence[Pass]) -> Programs:
         job, tools = self.job, toolchain()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kernelgate.reasons import Reason
 from worker.emulator import backend, ptx
 from worker.judging.failures import Failure
 from worker.judging.job import CaseRun, Job
@@ -19,7 +20,7 @@ def run_cases(job: Job) -> Iterator[CaseRun]:
             yield case
         return
     except Failure as failure:
-        if started or failure.reason != "cannot_emulate":
+        if started or failure.reason is not Reason.CANNOT_EMULATE:
             raise
         why = no_nvcc()
         if why:

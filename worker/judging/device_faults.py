@@ -12,30 +12,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelgate.reasons import Reason
 from kernelgate.stages import Limits
-from kernelgate.verdicts import Verdict
 from worker.judging.failures import Failure
 
 KEPT_OR_RACED = "Look for a race, an uninitialised read, or an answer kept from an earlier call"
 OUTSIDE = "a kernel touched memory outside the buffers it was given"
 FAULTS = {
-    "CUDA_ERROR_ILLEGAL_ADDRESS": ("illegal_address", OUTSIDE),
-    "CUDA_ERROR_MISALIGNED_ADDRESS": ("misaligned_address", "a kernel used an address that its type cannot have"),
-    "CUDA_ERROR_LAUNCH_FAILED": ("kernel_failed", "a kernel failed on the device"),
-    "CUDA_ERROR_ILLEGAL_INSTRUCTION": ("illegal_instruction", "a kernel ran an illegal instruction or a trap"),
-    "CUDA_ERROR_ASSERT": ("assertion", "an assert in a kernel did not hold"),
-    "CUDA_ERROR_HARDWARE_STACK_ERROR": ("stack_overflow", "a kernel's stack overflowed"),
-    "CUDA_ERROR_INVALID_ADDRESS_SPACE": ("illegal_address", "a kernel used an address of the wrong memory space"),
-    "CUDA_ERROR_INVALID_PC": ("illegal_instruction", "a kernel jumped to no code"),
-    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": ("launch_refused", "a launch asked for more than the card has"),
-    "CUDA_ERROR_INVALID_VALUE": ("launch_refused", "the driver refused a launch"),
+    "CUDA_ERROR_ILLEGAL_ADDRESS": (Reason.ILLEGAL_ADDRESS, OUTSIDE),
+    "CUDA_ERROR_MISALIGNED_ADDRESS": (Reason.MISALIGNED_ADDRESS, "a kernel used an address that its type cannot have"),
+    "CUDA_ERROR_LAUNCH_FAILED": (Reason.KERNEL_FAILED, "a kernel failed on the device"),
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": (Reason.ILLEGAL_INSTRUCTION, "a kernel ran an illegal instruction or a trap"),
+    "CUDA_ERROR_ASSERT": (Reason.ASSERTION, "an assert in a kernel did not hold"),
+    "CUDA_ERROR_HARDWARE_STACK_ERROR": (Reason.STACK_OVERFLOW, "a kernel's stack overflowed"),
+    "CUDA_ERROR_INVALID_ADDRESS_SPACE": (Reason.ILLEGAL_ADDRESS, "a kernel used an address of the wrong memory space"),
+    "CUDA_ERROR_INVALID_PC": (Reason.ILLEGAL_INSTRUCTION, "a kernel jumped to no code"),
+    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": (Reason.LAUNCH_REFUSED, "a launch asked for more than the card has"),
+    "CUDA_ERROR_INVALID_VALUE": (Reason.LAUNCH_REFUSED, "the driver refused a launch"),
     "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": (
-        "launch_refused",
+        Reason.LAUNCH_REFUSED,
         "a cooperative launch does not fit on the card at once",
     ),
-    "CUDA_ERROR_INVALID_CLUSTER_SIZE": ("launch_refused", "a cluster size is not possible"),
-    "CUDA_ERROR_INVALID_IMAGE": ("launch_refused", "the device code does not load"),
-    "CUDA_ERROR_OUT_OF_MEMORY": ("out_of_memory", "the device ran out of memory"),
+    "CUDA_ERROR_INVALID_CLUSTER_SIZE": (Reason.LAUNCH_REFUSED, "a cluster size is not possible"),
+    "CUDA_ERROR_INVALID_IMAGE": (Reason.LAUNCH_REFUSED, "the device code does not load"),
+    "CUDA_ERROR_OUT_OF_MEMORY": (Reason.OUT_OF_MEMORY, "the device ran out of memory"),
 }
 """What a CUDA error that device code can earn is called, and means. Any other error is ours."""
 
@@ -43,7 +43,7 @@ FAULTS = {
 def input_changed(case: str, name: str) -> Failure:
     """The failure of a case after which the input `name` is not what it was."""
     message = f"Case {case}: the input {name!r} was changed; inputs are read-only."
-    return Failure(Verdict.CONTRACT_VIOLATION, "inputs_changed", message, case=case)
+    return Failure(Reason.INPUTS_CHANGED, message, case=case)
 
 
 def check_memory(case: str, answer: Mapping[str, Any]) -> None:
@@ -52,7 +52,7 @@ def check_memory(case: str, answer: Mapping[str, Any]) -> None:
         raise input_changed(case, str(answer["changed"][0]))
     if answer["strayed"]:
         message = f"Case {case}: {OUTSIDE}: something was written beside {answer['strayed'][0]!r}."
-        raise Failure(Verdict.RUNTIME_ERROR, "illegal_address", message, case=case)
+        raise Failure(Reason.ILLEGAL_ADDRESS, message, case=case)
 
 
 def check_repeat(case: str, name: str, first: NDArray[Any], second: NDArray[Any], why: str = KEPT_OR_RACED) -> None:
@@ -72,7 +72,7 @@ def check_repeat(case: str, name: str, first: NDArray[Any], second: NDArray[Any]
             f"Case {case}: two runs on one input differ in {int(differ.sum())} of {differ.size} values of {name}, first at "
             f"{list(at)}: {one[at]:.9g} and {other[at]:.9g}. {why}."
         )
-        raise Failure(Verdict.WRONG_ANSWER, "not_repeatable", message, case=case)
+        raise Failure(Reason.NOT_REPEATABLE, message, case=case)
 
 
 def ending(answer: Mapping[str, Any], name: str | None, limits: Limits) -> Failure | None:
@@ -82,14 +82,14 @@ def ending(answer: Mapping[str, Any], name: str | None, limits: Limits) -> Failu
     match answer["kind"]:
         case "time_limit":
             message = f"{where}the kernels were stopped after {limits.case_s:g} s."
-            return Failure(Verdict.TIME_LIMIT, "time_limit", message, case=name)
+            return Failure(Reason.TIME_LIMIT, message, case=name)
         case "fault" if answer["name"] in FAULTS:
             reason, meaning = FAULTS[answer["name"]]
-            return Failure(Verdict.RUNTIME_ERROR, reason, f"{where}{meaning} ({answer['name']}).", case=name)
+            return Failure(reason, f"{where}{meaning} ({answer['name']}).", case=name)
         case "refused":
-            return Failure(Verdict.RUNTIME_ERROR, "launch_refused", f"{where}{what}.", case=name)
+            return Failure(Reason.LAUNCH_REFUSED, f"{where}{what}.", case=name)
         case "wrong_when_timed":
             message = f"{where}right when it was judged, wrong when it was timed on new input: {what}."
-            return Failure(Verdict.WRONG_ANSWER, "wrong_when_timed", message, case=name)
+            return Failure(Reason.WRONG_WHEN_TIMED, message, case=name)
         case _:
             return None

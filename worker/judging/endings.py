@@ -8,9 +8,9 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+from kernelgate.reasons import Reason, of_contract
 from kernelgate.stages import Limits as StageLimits
 from kernelgate.stages import Stage
-from kernelgate.verdicts import Verdict
 from worker.judging import frames
 from worker.judging.failures import Cancelled, Failure
 from worker.sandbox import End, Finished, Limits
@@ -32,46 +32,37 @@ def failure_of(stage: Stage, header: dict[str, Any], case: str | None) -> Failur
     """What a runner said instead of a result: a driver's violation, or an exception of the submission's. case: None at load."""
     where = f"Case {case}: " if case else ""
     if header.get("kind") == "violation":
-        reason = frames.text(header, "reason", limit=60)
+        reason = of_contract(frames.text(header, "reason", limit=60))
         what = f"{where}{frames.text(header, 'message')}"
         mistake = mistake_of(stage, reason)
-        return Failure(Verdict.CONTRACT_VIOLATION, _word(reason, "violation"), what, case=case, mistake=mistake)
+        return Failure(reason, what, case=case, mistake=mistake)
     if header.get("kind") != "failed":
         return forged(frames.MalformedFrameError("the answer is none of result, violation and failed"), case)
-    verdict, reason = _classify(header, case)
     what = f"{frames.text(header, 'type', limit=100)}: {frames.text(header, 'message', limit=1000)}"
     message = f"{where}{what}" if case else f"{stage.spec.file} does not load: {what}"
-    return Failure(verdict, reason, message, case=case, log=frames.text(header, "text", limit=6000))
+    return Failure(_classify(header, case), message, case=case, log=frames.text(header, "text", limit=6000))
 
 
-def mistake_of(stage: Stage, reason: str) -> str | None:
+def mistake_of(stage: Stage, reason: Reason) -> str | None:
     """The stage's name for a mistake that shows as this contract violation, if it has one."""
     return next((mistake.name for mistake in stage.spec.mistakes if mistake.violation == reason), None)
 
 
-def _classify(header: dict[str, Any], case: str | None) -> tuple[Verdict, str]:
+def _classify(header: dict[str, Any], case: str | None) -> Reason:
     if header.get("memory") is True:
-        return Verdict.MEMORY_LIMIT, "memory_limit"
+        return Reason.MEMORY_LIMIT
     if case is None and header.get("syntax") is True:
-        return Verdict.COMPILE_ERROR, "syntax_error"
+        return Reason.SYNTAX_ERROR
     if case is None and header.get("import") is True:
-        return Verdict.COMPILE_ERROR, "import_error"
+        return Reason.IMPORT_ERROR
     ended = frames.text(header, "type", limit=40) in ("SystemExit", "KeyboardInterrupt")
-    return Verdict.RUNTIME_ERROR, "ended_early" if ended else "exception"
-
-
-def _word(reason: str, otherwise: str) -> str:
-    """`reason` if it is a word as results have them: a driver runs beside hostile code and may send anything."""
-    plain = (
-        reason.isascii() and reason.replace("_", "a").isalnum() and reason[:1].islower() and reason == reason.lower()
-    )
-    return reason if plain else otherwise
+    return Reason.ENDED_EARLY if ended else Reason.EXCEPTION
 
 
 def forged(error: Exception, case: str | None) -> Failure:
     """Only submitted code can have written a frame that is none, so it is the submission's fault."""
     message = f"The submission wrote to the grader's channel: {error}. Leave descriptors you did not open alone."
-    return Failure(Verdict.CONTRACT_VIOLATION, "channel_misused", message, case=case)
+    return Failure(Reason.CHANNEL_MISUSED, message, case=case)
 
 
 def end_failure(finished: Finished, case: str | None, limits: StageLimits) -> Failure:
@@ -81,21 +72,21 @@ def end_failure(finished: Finished, case: str | None, limits: StageLimits) -> Fa
         case End.KILLED:
             raise Cancelled
         case End.WALL | End.CPU:
-            return Failure(Verdict.TIME_LIMIT, "time_limit", f"Stopped after {limits.case_s:g} s {where}.", case=case)
+            return Failure(Reason.TIME_LIMIT, f"Stopped after {limits.case_s:g} s {where}.", case=case)
         case End.MEMORY:
             used = f"Stopped {where}: it used more than {limits.memory_mb} MiB."
-            return Failure(Verdict.MEMORY_LIMIT, "memory_limit", used, case=case)
+            return Failure(Reason.MEMORY_LIMIT, used, case=case)
         case End.OUTPUT:
             printed = f"Stopped {where}: it printed more than {limits.output_kb} KiB."
-            return Failure(Verdict.RUNTIME_ERROR, "output_limit", printed, case=case)
+            return Failure(Reason.OUTPUT_LIMIT, printed, case=case)
         case End.SCRATCH:
             wrote = f"Stopped {where}: it wrote more than {limits.scratch_mb} MiB of files."
-            return Failure(Verdict.RUNTIME_ERROR, "scratch_limit", wrote, case=case)
+            return Failure(Reason.SCRATCH_LIMIT, wrote, case=case)
         case End.SIGNALED:
             name = (
                 signal.Signals(finished.signal).name if finished.signal in set(signal.Signals) else str(finished.signal)
             )
-            return Failure(Verdict.RUNTIME_ERROR, "crashed", f"The process was ended by {name} {where}.", case=case)
+            return Failure(Reason.CRASHED, f"The process was ended by {name} {where}.", case=case)
         case _:
             left = f"The process exited {where} (status {finished.exit_code}); return from the function instead."
-            return Failure(Verdict.RUNTIME_ERROR, "ended_early", left, case=case)
+            return Failure(Reason.ENDED_EARLY, left, case=case)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelgate.protocol import CaseReport, NamedMistake, TensorReport, WrongTensor
+from kernelgate.reasons import Reason
 from kernelgate.stages import Case, Stage, Tolerance
-from kernelgate.verdicts import Verdict
 from worker.judging.arrays import Float64, RawTensor
 from worker.judging.failures import Failure
 from worker.judging.grader import CaseOutcome, Grader
@@ -56,19 +56,23 @@ def check_form(case: Case, outputs: Mapping[str, RawTensor], expected: Mapping[s
     for name, want in expected.items():
         got = outputs.get(name)
         if got is None:
-            raise _violation("missing_tensor", case, f"no tensor {name!r} came back; it has {sorted(outputs)}")
+            raise _violation(Reason.MISSING_TENSOR, case, f"no tensor {name!r} came back; it has {sorted(outputs)}")
         if got.shape != want.shape:
             raise _violation(
-                "wrong_shape", case, f"{name} has shape {list(got.shape)}; the contract asks for {list(want.shape)}"
+                Reason.WRONG_SHAPE,
+                case,
+                f"{name} has shape {list(got.shape)}; the contract asks for {list(want.shape)}",
             )
         if got.dtype != case.dtype:
             raise _violation(
-                "wrong_dtype", case, f"{name} is {got.dtype}; the contract asks for {case.dtype}, as the inputs are"
+                Reason.WRONG_DTYPE,
+                case,
+                f"{name} is {got.dtype}; the contract asks for {case.dtype}, as the inputs are",
             )
 
 
-def _violation(reason: str, case: Case, what: str) -> Failure:
-    return Failure(Verdict.CONTRACT_VIOLATION, reason, f"Case {case.name}: {what}.", case=case.name)
+def _violation(reason: Reason, case: Case, what: str) -> Failure:
+    return Failure(reason, f"Case {case.name}: {what}.", case=case.name)
 
 
 def judge_case(stage: Stage, outcome: CaseOutcome, ms: float | None) -> tuple[CaseReport, WrongTensor | None]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kernelgate.reasons import Reason
 from kernelgate.stages import Stage
-from kernelgate.verdicts import Verdict
 from worker.judging.failures import Failure
 
 
@@ -11,21 +11,17 @@ def read_source(stage: Stage, source: bytes) -> str:
     """The text of a submission. Raises Failure with `compile_error` and the reason."""
     limit = stage.spec.limits.source_kb * 1024
     if len(source) > limit:
-        raise _refused("too_long", f"The file has {len(source)} bytes; {stage.spec.file} may have at most {limit}.")
+        raise Failure(Reason.TOO_LONG, f"The file has {len(source)} bytes; {stage.spec.file} may have at most {limit}.")
     if b"\0" in source:
         at = source.index(b"\0")
-        raise _refused(
-            "binary_file", f"The file has a NUL byte at offset {at}; submit {stage.spec.file} as UTF-8 text."
+        raise Failure(
+            Reason.BINARY_FILE, f"The file has a NUL byte at offset {at}; submit {stage.spec.file} as UTF-8 text."
         )
     try:
         text = source.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         what = f"byte 0x{source[error.start]:02x} at offset {error.start}"
-        raise _refused("not_utf8", f"The file is not UTF-8: {what}; save {stage.spec.file} as UTF-8.") from None
+        raise Failure(Reason.NOT_UTF8, f"The file is not UTF-8: {what}; save {stage.spec.file} as UTF-8.") from None
     if not text.strip():
-        raise _refused("empty_file", f"The file is empty; start from the stage's {stage.spec.file}.")
+        raise Failure(Reason.EMPTY_FILE, f"The file is empty; start from the stage's {stage.spec.file}.")
     return text
-
-
-def _refused(reason: str, message: str) -> Failure:
-    return Failure(Verdict.COMPILE_ERROR, reason, message)

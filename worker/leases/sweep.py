@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from kernelgate.db import transaction
 from kernelgate.models import ResultRow, SignInFailure, Submission, WorkerRow, now
 from kernelgate.protocol import EventKind, Result
+from kernelgate.reasons import Reason
 from kernelgate.settings import settings
 from kernelgate.stages import Backend
 from kernelgate.verdicts import State, Verdict
@@ -91,7 +92,7 @@ def give_up(session: Session, row: Submission, why: str) -> None:
     """Ends a submission as `judge_error`, which does not count against its submitter."""
     result = Result(
         verdict=Verdict.JUDGE_ERROR,
-        reason="judge_failed",
+        reason=Reason.JUDGE_FAILED,
         message=f"The service failed {row.attempt} times to grade this ({why}). It does not count; submit it again later.",
         stage=row.stage,
         stage_hash=row.stage_hash,

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from kernelgate.reasons import Reason
 from kernelgate.stages import Case
-from kernelgate.verdicts import Phase, Verdict
+from kernelgate.verdicts import Phase
 from worker.judging import frames
 from worker.judging.arrays import RawTensor
 from worker.judging.endings import end_failure, failure_of, forged, mistake_of, sandbox_limits
@@ -118,11 +119,10 @@ class Execution:
         changed = self.arena.changed(inputs)
         if changed is not None:
             raise Failure(
-                Verdict.CONTRACT_VIOLATION,
-                "inputs_changed",
+                Reason.INPUTS_CHANGED,
                 f"Case {case.name}: the input {changed!r} was changed in place; return new tensors, leave inputs as they are.",
                 case=case.name,
-                mistake=mistake_of(self.job.stage, "inputs_changed"),
+                mistake=mistake_of(self.job.stage, Reason.INPUTS_CHANGED),
             )
 
     def _tensors(self, header: dict[str, Any], payload: bytes, case: Case) -> dict[str, RawTensor]:

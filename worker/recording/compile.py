@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelgate.protocol import KernelResources
-from kernelgate.verdicts import Phase, Verdict
+from kernelgate.reasons import Reason
+from kernelgate.verdicts import Phase
 from worker.judging.endings import end_failure
 from worker.judging.failures import Failure
 from worker.judging.frames import printable
@@ -95,29 +96,31 @@ def _compiled(job: Job, finished: Finished, stem: str) -> Compiled:
         raise _stopped(job, finished)
     library, device = finished.files.get(f"{stem}.so"), finished.files.get(f"{stem}.cubin")
     if finished.exit_code or library is None or device is None:
-        raise Failure(Verdict.COMPILE_ERROR, "nvcc_error", _first_error(job.log), log=job.log)
+        raise Failure(Reason.NVCC_ERROR, _first_error(job.log), log=job.log)
     try:
         cubin = read_cubin(device)
     except MalformedCubinError as error:
-        raise Failure(Verdict.COMPILE_ERROR, "no_device_code", f"The device code is unusable: {error}.") from None
+        raise Failure(Reason.NO_DEVICE_CODE, f"The device code is unusable: {error}.") from None
     if not cubin.kernels:
-        raise Failure(
-            Verdict.COMPILE_ERROR, "no_kernel", f"{job.stage.spec.file} has no __global__ function that is used."
-        )
+        raise Failure(Reason.NO_KERNEL, f"{job.stage.spec.file} has no __global__ function that is used.")
     job.resources = _resources(job.sandbox, cubin, job.log)
     _check_static(job, cubin)
     return Compiled(library, device, cubin, job.log, finished.files.get(f"{stem}.ptx", b""))
 
 
+COMPILER_ENDS = {
+    End.MEMORY: Reason.COMPILE_MEMORY,
+    End.OUTPUT: Reason.COMPILE_OUTPUT,
+    End.SCRATCH: Reason.COMPILE_SCRATCH,
+    End.SIGNALED: Reason.COMPILE_CRASHED,
+}
+
+
 def _stopped(job: Job, finished: Finished) -> Failure:
     if finished.end in (End.WALL, End.CPU):
-        return Failure(
-            Verdict.COMPILE_ERROR, "compile_time", f"nvcc was stopped after {COMPILE_S:g} s; compile less.", log=job.log
-        )
+        return Failure(Reason.COMPILE_TIME, f"nvcc was stopped after {COMPILE_S:g} s; compile less.", log=job.log)
     failure = end_failure(finished, None, job.stage.spec.limits)
-    return Failure(
-        Verdict.COMPILE_ERROR, f"compile_{failure.reason}", f"nvcc was stopped: {failure.message}", log=job.log
-    )
+    return Failure(COMPILER_ENDS[finished.end], f"nvcc was stopped: {failure.message}", log=job.log)
 
 
 HEAP = frozenset({"malloc", "free", "__nv_aligned_device_malloc"})
@@ -129,14 +132,14 @@ def _check_static(job: Job, cubin: Cubin) -> None:
             "A kernel calls malloc or new. The device's heap is memory that outlives the call and that nobody counts; the "
             f"stage allows {_allowed(job.stage.spec.limits.workspace_kb)}."
         )
-        raise Failure(Verdict.CONTRACT_VIOLATION, "workspace", message)
+        raise Failure(Reason.WORKSPACE, message)
     limit = job.stage.spec.limits.static_kb * 1024
     if cubin.static_bytes > limit:
         message = (
             f"The __device__ and __constant__ variables take {cubin.static_bytes:,} bytes; the stage allows {limit:,} in "
             f"all and {_allowed(job.stage.spec.limits.workspace_kb)}. Keep the row's state in registers and shared memory."
         )
-        raise Failure(Verdict.CONTRACT_VIOLATION, "workspace", message)
+        raise Failure(Reason.WORKSPACE, message)
 
 
 def _allowed(workspace_kb: int) -> str:

@@ -10,8 +10,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kernelgate.reasons import Reason
 from kernelgate.stages import Case, Stage
-from kernelgate.verdicts import Phase, Verdict
+from kernelgate.verdicts import Phase
 from worker.judging.endings import end_failure, sandbox_limits
 from worker.judging.failures import Failure
 from worker.judging.frames import printable
@@ -111,7 +112,7 @@ def _check_loaded(job: Job, finished: Finished) -> None:
     limits = job.stage.spec.limits
     if data is None and finished.end in (End.WALL, End.CPU):
         what = f"The host code was stopped after {limits.case_s:g} s; it launches kernels and returns."
-        raise Failure(Verdict.TIME_LIMIT, "time_limit", what)
+        raise Failure(Reason.TIME_LIMIT, what)
     if data is None:
         raise end_failure(finished, None, limits)
     tape = _read(job, data, {}, None)
@@ -122,13 +123,13 @@ def _check_loaded(job: Job, finished: Finished) -> None:
     kind, what = tape.failure
     if kind == "missing_function":
         signature = job.stage.spec.seam.signature
-        raise Failure(Verdict.CONTRACT_VIOLATION, "missing_function", f"There is no function `{signature}`.")
+        raise Failure(Reason.MISSING_FUNCTION, f"There is no function `{signature}`.")
     symbol = what.rpartition("undefined symbol: ")[2].split(" ")[0].split(",")[0]
     if symbol != what:
         shown = printable(demangled(job.sandbox, [symbol])[0], limit=1000)
         unknown = f"The submission uses {shown}, which cannot be recorded; docs/tape.md lists what can."
-        raise Failure(Verdict.CONTRACT_VIOLATION, "forbidden_call", unknown)
-    raise Failure(Verdict.RUNTIME_ERROR, "not_loadable", f"The library does not load: {what}.")
+        raise Failure(Reason.FORBIDDEN_CALL, unknown)
+    raise Failure(Reason.NOT_LOADABLE, f"The library does not load: {what}.")
 
 
 def _tape(job: Job, finished: Finished, take: Take, number: int) -> Tape:
@@ -140,10 +141,10 @@ def _tape(job: Job, finished: Finished, take: Take, number: int) -> Tape:
         raise violated(job, tape.violation, take.case.name)
     if tape.failure is not None:
         what = f"Case {take.case.name}: the seam threw an exception: {tape.failure[1]}."
-        raise Failure(Verdict.RUNTIME_ERROR, "exception", what, case=take.case.name)
+        raise Failure(Reason.EXCEPTION, what, case=take.case.name)
     if tape.last_error and not tape.launches:
         what = f"Case {take.case.name}: no kernel was launched; the last CUDA error is {tape.last_error}."
-        raise Failure(Verdict.RUNTIME_ERROR, "launch_refused", what, case=take.case.name)
+        raise Failure(Reason.LAUNCH_REFUSED, what, case=take.case.name)
     return tape
 
 
@@ -155,10 +156,10 @@ def _read(job: Job, data: bytes, buffers: Mapping[str, Buffer], case: str | None
         kernel = printable(demangled(job.sandbox, [error.work])[0], limit=1000)
         work = f"{kernel}, on stream {error.stream} of the submission's own,"
         message = f"{where}{work} is never waited for: record an event there and let the given stream wait for it."
-        raise Failure(Verdict.CONTRACT_VIOLATION, "stream_not_joined", message, case=case) from None
+        raise Failure(Reason.STREAM_NOT_JOINED, message, case=case) from None
     except MalformedTapeError as error:
         message = f"{where}the recording is damaged ({error}); the submission wrote where it should not."
-        raise Failure(Verdict.CONTRACT_VIOLATION, "tape_damaged", message, case=case) from None
+        raise Failure(Reason.TAPE_DAMAGED, message, case=case) from None
 
 
 def _no_tape(job: Job, finished: Finished, take: Take, number: int) -> Failure:
@@ -173,9 +174,21 @@ def _no_tape(job: Job, finished: Finished, take: Take, number: int) -> Failure:
             what = (
                 f"Case {name}: the host code was ended by signal {words[2][:4]}; device pointers cannot be read there."
             )
-            return Failure(Verdict.RUNTIME_ERROR, "crashed", what, case=name)
+            return Failure(Reason.CRASHED, what, case=name)
     what = f"Case {name}: the host code ended the process; return from {job.stage.spec.seam.name} instead."
-    return Failure(Verdict.RUNTIME_ERROR, "ended_early", what, case=name)
+    return Failure(Reason.ENDED_EARLY, what, case=name)
+
+
+REFUSED_CALLS = frozenset(
+    {
+        Reason.MANAGED_MEMORY,
+        Reason.UNRECORDABLE_CALL,
+        Reason.DRIVER_CALL,
+        Reason.UPLOAD_TOO_LARGE,
+        Reason.UNKNOWN_STREAM,
+        Reason.TOO_MANY_CALLS,
+    }
+)
 
 
 def violated(job: Job, violation: Violation, case: str | None) -> Failure:
@@ -187,19 +200,11 @@ def violated(job: Job, violation: Violation, case: str | None) -> Failure:
         allowed = f"a workspace of {limit} KiB" if limit else "no workspace"
         asked = f"{violation.size:,} bytes{_square(violation.size)}"
         message = f"{where}the stage allows {allowed}; {call} asked for {asked}."
-        return Failure(Verdict.CONTRACT_VIOLATION, "workspace", message, case=case)
-    known = {
-        "managed_memory",
-        "unrecordable_call",
-        "driver_call",
-        "upload_too_large",
-        "unknown_stream",
-        "too_many_calls",
-    }
-    reason = violation.reason if violation.reason in known else "forbidden_call"
+        return Failure(Reason.WORKSPACE, message, case=case)
+    reason = Reason(violation.reason) if violation.reason in REFUSED_CALLS else Reason.FORBIDDEN_CALL
     detail = f" ({printable(violation.detail, limit=200)})" if violation.detail else ""
     message = f"{where}{printable(call, limit=200)}{detail} is not allowed here; docs/tape.md lists what is."
-    return Failure(Verdict.CONTRACT_VIOLATION, reason, message, case=case)
+    return Failure(reason, message, case=case)
 
 
 def _line_of(source: str, call: str) -> str:

@@ -14,6 +14,7 @@ from kernelgate.calibration import calibrations
 from kernelgate.db import transaction
 from kernelgate.models import StageVersion
 from kernelgate.protocol import Result
+from kernelgate.reasons import Reason
 from kernelgate.settings import settings
 from kernelgate.stages import Backend, Example, Expectation, Ranking, Stage, StageError, load_stage, load_stages
 from kernelgate.verdicts import Verdict
@@ -202,7 +203,7 @@ def expectation(stage: Stage, example: Example, result: Result) -> Expectation:
         return example.emulator
     unmeasured = stage.spec.ranking is Ranking.SPEEDUP and result.timing is None
     if unmeasured and example.verdict in (Verdict.ACCEPTED, Verdict.GATE_MISSED):
-        return Expectation(verdict=Verdict.CORRECT, reason="speed_not_judged")
+        return Expectation(verdict=Verdict.CORRECT, reason=Reason.SPEED_NOT_JUDGED)
     return example
 
 

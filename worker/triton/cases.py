@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelgate.reasons import Reason
 from kernelgate.stages import Case
-from kernelgate.verdicts import Verdict
 from worker.judging.arrays import RawTensor
 from worker.judging.device_faults import check_repeat
 from worker.judging.failures import Failure
@@ -85,8 +85,7 @@ def checked(job: Job, order: Order, recording: Recording) -> list[Placed]:
     """The calls of one case, placed. Raises Failure where the recording shows that the contract is broken."""
     if len(recording.takes) != len(order.calls):
         raise Failure(
-            Verdict.CONTRACT_VIOLATION,
-            "tape_damaged",
+            Reason.TAPE_DAMAGED,
             f"Case {order.case.name}: calls are missing.",
             case=order.case.name,
         )
@@ -100,8 +99,8 @@ def checked(job: Job, order: Order, recording: Recording) -> list[Placed]:
     return found
 
 
-def _violation(case: Case, reason: str, what: str) -> Failure:
-    return Failure(Verdict.CONTRACT_VIOLATION, reason, f"Case {case.name}: {what}", case=case.name)
+def _violation(case: Case, reason: Reason, what: str) -> Failure:
+    return Failure(reason, f"Case {case.name}: {what}", case=case.name)
 
 
 def _check_named(job: Job, order: Order, recording: Recording) -> None:
@@ -111,13 +110,13 @@ def _check_named(job: Job, order: Order, recording: Recording) -> None:
     known = set(job.stage.spec.tensors) - set(order.shapes)
     if any(form != forms[0] for form in forms) or len(set(names)) != len(names) or not known.issuperset(names):
         what = f"the calls returned {[name for form in forms for name, _, _ in form]}; the same judged tensors are accepted."
-        raise _violation(order.case, "tape_damaged", what)
+        raise _violation(order.case, Reason.TAPE_DAMAGED, what)
 
 
 def _check_launched(call_: Placed) -> None:
     if not call_.take.launches:
         what = "no Triton kernel was launched. The answer has to be computed by kernels that the function launches."
-        raise _violation(call_.case, "no_launch", what)
+        raise _violation(call_.case, Reason.NO_LAUNCH, what)
 
 
 def _check_workspace(job: Job, call_: Placed) -> None:
@@ -130,7 +129,7 @@ def _check_workspace(job: Job, call_: Placed) -> None:
             f"{asked:,} bytes of workspace were allocated besides the output, {largest:,} of them in one tensor"
             f"{_square(largest)}; the stage allows {allowed:,} here. Keep scores in registers, a tile at a time."
         )
-        raise _violation(call_.case, "workspace", what)
+        raise _violation(call_.case, Reason.WORKSPACE, what)
 
 
 def _named(call_: Placed) -> set[str]:
@@ -150,14 +149,14 @@ def _check_results(call_: Placed) -> None:
         found = owner(region, call_.buffers)
         if found is None:
             what = f"{region.name} lies in no memory of this call; return a tensor that the function allocated."
-            raise _violation(call_.case, "foreign_tensor", what)
+            raise _violation(call_.case, Reason.FOREIGN_TENSOR, what)
         beside = found.size - aligned(region.size)
         if found.written and beside:
             what = (
                 f"{region.name} takes {region.size:,} bytes of an allocation of {found.size:,}; what lies beside it would be "
                 "workspace that nobody counts. Return a tensor that was allocated by itself, as torch.empty_like does."
             )
-            raise _violation(call_.case, "shared_allocation", what)
+            raise _violation(call_.case, Reason.SHARED_ALLOCATION, what)
 
 
 def aligned(size: int) -> int:

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from kernelgate.reasons import Reason
 from kernelgate.stages import Case
-from kernelgate.verdicts import Phase, Verdict
+from kernelgate.verdicts import Phase
 from worker.judging import frames
 from worker.judging.arrays import RawTensor
 from worker.judging.device_faults import input_changed
@@ -44,14 +45,14 @@ NOMINAL = Target(
 )
 """What host code is told where there is no GPU. Below 9.0 Triton lowers tensor descriptors to plain pointers."""
 FAULTS = {
-    "illegal_address": Verdict.RUNTIME_ERROR,
-    "misaligned_address": Verdict.RUNTIME_ERROR,
-    "division_by_zero": Verdict.RUNTIME_ERROR,
-    "assertion": Verdict.RUNTIME_ERROR,
-    "launch_refused": Verdict.RUNTIME_ERROR,
-    "cannot_interpret": Verdict.RUNTIME_ERROR,
-    "memory": Verdict.MEMORY_LIMIT,
+    "illegal_address": Reason.ILLEGAL_ADDRESS,
+    "misaligned_address": Reason.MISALIGNED_ADDRESS,
+    "division_by_zero": Reason.DIVISION_BY_ZERO,
+    "assertion": Reason.ASSERTION,
+    "launch_refused": Reason.LAUNCH_REFUSED,
+    "memory": Reason.MEMORY_LIMIT,
 }
+"""What a fault in the interpreter's words is called; any other word is what it cannot interpret."""
 
 
 def run_cases(job: Job) -> Iterator[CaseRun]:
@@ -180,6 +181,4 @@ class Interpreter:
         told = printable(frames.text(header, "message", limit=1000), limit=1000)
         if reason == "cannot_interpret":
             told = f"{told}: not interpreted on a machine without a GPU; a worker with a GPU runs it"
-        verdict = FAULTS.get(reason, Verdict.RUNTIME_ERROR)
-        word = {"memory": "memory_limit"}.get(reason, reason if reason in FAULTS else "cannot_interpret")
-        return Failure(verdict, word, f"Case {case.name}: {told}{where}.", case=case.name)
+        return Failure(FAULTS.get(reason, Reason.CANNOT_INTERPRET), f"Case {case.name}: {told}{where}.", case=case.name)

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kernelgate.reasons import Reason
 from kernelgate.stages import Case
-from kernelgate.verdicts import Phase, Verdict
+from kernelgate.verdicts import Phase
 from worker.judging import frames
 from worker.judging.endings import end_failure, failure_of, forged, sandbox_limits
 from worker.judging.failures import Failure
@@ -192,7 +193,7 @@ class Recorder:
             return read_recording(header, payload)
         except MalformedRecordingError as error:
             message = f"Case {case}: the recording is damaged ({error}); the submission wrote where it should not."
-            return Failure(Verdict.CONTRACT_VIOLATION, "tape_damaged", message, case=case)
+            return Failure(Reason.TAPE_DAMAGED, message, case=case)
 
     def _exchange(self, session: Session, message: bytes, case: str | None) -> tuple[dict[str, Any], bytes]:
         limits = self.job.stage.spec.limits
@@ -215,19 +216,17 @@ class Recorder:
         where = f"Case {case}: " if case else ""
         if header.get("kind") == "gone" and header.get("status") in _KILLED:
             message = f"{where}the process was ended by {_KILLED[header['status']]} while it was recorded."
-            return Failure(Verdict.RUNTIME_ERROR, "crashed", message, case=case)
+            return Failure(Reason.CRASHED, message, case=case)
         if header.get("kind") == "gone":
             message = f"{where}the process exited while it was recorded; return from the function instead."
-            return Failure(Verdict.RUNTIME_ERROR, "ended_early", message, case=case)
+            return Failure(Reason.ENDED_EARLY, message, case=case)
         kind = frames.text(header, "type", limit=100)
         told = frames.text(header, "message", limit=1000)
         if kind != "OutOfResources" and (kind in COMPILER_ERRORS or header.get("compiling") is True):
             log = frames.text(header, "text", limit=6000)
-            return Failure(
-                Verdict.COMPILE_ERROR, "kernel_error", f"{where}a kernel does not compile: {told}", case=case, log=log
-            )
+            return Failure(Reason.KERNEL_ERROR, f"{where}a kernel does not compile: {told}", case=case, log=log)
         if kind == "OutOfResources":
-            return Failure(Verdict.RUNTIME_ERROR, "out_of_resources", f"{where}{told}", case=case)
+            return Failure(Reason.OUT_OF_RESOURCES, f"{where}{told}", case=case)
         return failure_of(self.job.stage, header, case)
 
 

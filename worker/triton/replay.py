@@ -15,8 +15,9 @@ from functools import lru_cache
 from typing import Any
 
 from kernelgate.protocol import Timing
+from kernelgate.reasons import Reason
 from kernelgate.stages import Case
-from kernelgate.verdicts import Phase, Verdict
+from kernelgate.verdicts import Phase
 from worker.gpu import lock
 from worker.gpu.backend import GRACE_S, MEASURE_S, awaited, timing_of
 from worker.gpu.bench_client import Bench, Spare
@@ -246,12 +247,12 @@ def check_memory_of_its_own(job: Job, kernel: Kernel, case: Case) -> None:
         message = (
             f"Case {case.name}: the kernel {kernel.name} uses {what}; the stage allows {limit:,} bytes of variables."
         )
-        raise Failure(Verdict.CONTRACT_VIOLATION, "workspace", message, case=case.name)
+        raise Failure(Reason.WORKSPACE, message, case=case.name)
 
 
 def damaged(case: Case, what: str) -> Failure:
     """Only the submission can have changed what the recorder wrote."""
-    return Failure(Verdict.CONTRACT_VIOLATION, "tape_damaged", f"Case {case.name}: {what[:300]}.", case=case.name)
+    return Failure(Reason.TAPE_DAMAGED, f"Case {case.name}: {what[:300]}.", case=case.name)
 
 
 def tape_of(call: Placed, kernels: Mapping[str, Kernel], prefixes: Mapping[str, str]) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from kernelgate.reasons import Reason
 from kernelgate.settings import settings
 from kernelgate.stages import Stage, load_stage
 from kernelgate.verdicts import Verdict
@@ -77,9 +78,9 @@ def test_a_race_explains_wrong_values_and_faults(raced: CheckPass) -> None:
     raced.job.right, raced.job.finding = False, ""
     raced.conclude()
     assert "check pass: line" in raced.job.finding
-    fault = Failure(Verdict.WRONG_ANSWER, "not_repeatable", "Two runs differ.", case="tokens_33")
+    fault = Failure(Reason.NOT_REPEATABLE, "Two runs differ.", case="tokens_33")
     assert raced.explained(fault).message.startswith("Two runs differ. Found on the CPU: Case ")
-    refused = Failure(Verdict.RUNTIME_ERROR, "launch_refused", "Refused.", case="tokens_33")
+    refused = Failure(Reason.LAUNCH_REFUSED, "Refused.", case="tokens_33")
     assert raced.explained(refused).message == "Refused."
 
 
@@ -92,7 +93,7 @@ def test_a_deadlock_is_told_only_where_the_card_hung_too(
     with CheckPass(job, lambda: inputs) as checks:
         checks.conclude()
         assert job.finding == ""
-        hung = Failure(Verdict.TIME_LIMIT, "time_limit", "Stopped.", case="tokens_1")
+        hung = Failure(Reason.TIME_LIMIT, "Stopped.", case="tokens_1")
         assert checks.explained(hung).message.startswith("Stopped. Found on the CPU: Case tokens_1, check pass: ")
     assert job.machine["check pass"].startswith("deadlock (")
 
@@ -109,7 +110,7 @@ def test_what_cannot_be_emulated_is_accused_of_nothing(made: Callable[[str], Job
     job = made('#include <cutlass/cutlass.h>\n#include "attention.h"\n__global__ void k() {}\n')
     with CheckPass(job, lambda: inputs) as checks:
         checks.conclude()
-        fault = Failure(Verdict.RUNTIME_ERROR, "illegal_address", "A fault.", case="tokens_1")
+        fault = Failure(Reason.ILLEGAL_ADDRESS, "A fault.", case="tokens_1")
         assert checks.explained(fault).message == "A fault."
     assert job.finding == ""
     assert job.machine["check pass"].startswith("not made: cannot_emulate: ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelgate.verdicts import Verdict
+from kernelgate.reasons import Reason
 from worker.gpu.sanitizer import explained, found
 from worker.judging.failures import Failure
 
@@ -45,7 +45,7 @@ def test_a_log_may_hold_anything() -> None:
 
 
 def test_a_failure_that_no_tool_explains_stays_as_it_is() -> None:
-    failure = Failure(Verdict.TIME_LIMIT, "time_limit", "the kernels were stopped.")
+    failure = Failure(Reason.TIME_LIMIT, "the kernels were stopped.")
     assert explained(failure, b"", [({}, b"")], lambda: False).message == "the kernels were stopped."
-    fault = Failure(Verdict.RUNTIME_ERROR, "illegal_address", "a fault.")
+    fault = Failure(Reason.ILLEGAL_ADDRESS, "a fault.")
     assert explained(fault, b"", [], lambda: False).message == "a fault."
