@@ -20,7 +20,7 @@ from kernelgate.db import notify
 from kernelgate.models import EventRow, ResultRow, Submission, now
 from kernelgate.protocol import EventKind, Result
 from kernelgate.stages import Stage, Visibility
-from kernelgate.verdicts import PASSING, State
+from kernelgate.verdicts import State, passing
 
 
 @dataclass(frozen=True)
@@ -124,16 +124,16 @@ def may_see(database: Session, submission: Submission, identity: Identity | None
         case Visibility.EVERYONE:
             return True
         case Visibility.SOLVERS:
-            return identity is not None and has_solved(database, identity.user_id, stage.name)
+            return identity is not None and has_solved(database, identity.user_id, stage)
     return False
 
 
-def has_solved(database: Session, user_id: int, stage: str) -> bool:
-    """Whether the user has a submission to the stage that passes."""
+def has_solved(database: Session, user_id: int, stage: Stage) -> bool:
+    """Whether the user has a submission that passes the stage, its gate included."""
     solved = exists().where(
         Submission.user_id == user_id,
-        Submission.stage == stage,
-        Submission.verdict.in_(map(str, PASSING)),
+        Submission.stage == stage.name,
+        Submission.verdict.in_(map(str, passing(gated=stage.spec.gate is not None))),
         Submission.held.is_(None),
     )
     return bool(database.scalar(select(solved)))

@@ -65,6 +65,11 @@ ABOUT: dict[Verdict, About] = {
 PASSING = frozenset({Verdict.ACCEPTED, Verdict.CORRECT})
 
 
+def passing(*, gated: bool) -> frozenset[Verdict]:
+    """The verdicts that pass a stage: where a gate has to be reached, right values with the gate left open do not."""
+    return frozenset({Verdict.ACCEPTED}) if gated else PASSING
+
+
 class State(StrEnum):
     """Where a submission is. `done` has a verdict, `cancelled` has none."""
 

@@ -12,12 +12,16 @@ from starlette.responses import Response
 
 from api.administration import admin_stages, rejudge_stage
 from api.dependencies import Admin, StageCatalog, StageName
+from api.held import held_count, held_submissions
 from api.negotiation import HtmlRoute
+from api.pages import speed
 from api.pages.environment import page
 from api.pages.gpus import gpus
 from api.pages.mine import PAGE, verdict_of
 from api.paging import submissions_page
 from api.routes.admin_grading import get_queue, list_admin_stages
+from api.schemas import SubmissionView
+from api.views import view
 from kernelgate.db import transaction
 from kernelgate.models import ResultRow, Submission, User
 from kernelgate.stages import Stage
@@ -38,7 +42,29 @@ class Count(NamedTuple):
 @router.get("/queue")
 def queue(request: Request, viewer: Admin) -> Response:
     overview = get_queue(request, viewer)
-    return page(request, "admin_queue.html", overview=overview, gpus=gpus(overview.workers))
+    with transaction() as database:
+        held = held_count(database)
+    return page(request, "admin_queue.html", overview=overview, gpus=gpus(overview.workers), held=held)
+
+
+class Held(NamedTuple):
+    """A held submission with its samples drawn and the conditions in words."""
+
+    item: SubmissionView
+    strips: list[speed.Strip]
+    facts: list[tuple[str, float | str]]
+
+
+@router.get("/held")
+def held(request: Request, viewer: Admin) -> Response:  # noqa: ARG001 - for administrators only
+    with transaction() as database:
+        items = [view(request, database, each) for each in held_submissions(database)]
+    return page(request, "admin_held.html", cases=[_case(item) for item in items])
+
+
+def _case(item: SubmissionView) -> Held:
+    timing = item.result.timing if item.result else None
+    return Held(item, speed.strips(timing) if timing else [], speed.facts(timing) if timing else [])
 
 
 @router.get("/submissions")
@@ -79,14 +105,14 @@ def stage(request: Request, viewer: Admin, name: StageName, catalog: StageCatalo
     verdict = verdict_of(asked.get("verdict"))
     preview = None
     with transaction() as database:
-        view = admin_stages(database, {name: found})[0]
+        summary = admin_stages(database, {name: found})[0]
         verdicts, mistakes = statistics(database, found)
         if "preview" in asked:
             preview = preview_of(rejudge_stage(database, viewer, name, verdict, dry_run=True), found)
     return page(
         request,
         "admin_stage.html",
-        stage=view,
+        stage=summary,
         verdicts=verdicts,
         mistakes=mistakes,
         verdict=verdict or "",

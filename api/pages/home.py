@@ -27,7 +27,7 @@ def paths_of(identity: Identity | None, catalog: Catalog) -> dict[str, Any]:
     with transaction() as database:
         stages = catalog.stages()
         states = standings(database, stages)
-        progress = reached(database, identity.user_id) if identity else {}
+        progress = reached(database, identity.user_id, stages) if identity else {}
     paths: dict[str, list[StageSummary]] = {}
     for name, stage in stages.items():
         if states[name].enabled:

@@ -70,7 +70,7 @@ def _show(
 ) -> Response:
     with transaction() as database:
         view = stage_view(stage, standing(database, stage))
-        mine = reached(database, viewer.user_id).get(stage.name) if viewer else None
+        mine = reached(database, viewer.user_id, {stage.name: stage}).get(stage.name) if viewer else None
         earlier = own_submissions(database, viewer.user_id, stage.name) if viewer else []
     context: dict[str, Any] = {
         "stage": view,

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, defer
 from api.queues import live_workers
 from kernelgate.models import StageSwitch, Submission, User
 from kernelgate.stages import Stage
-from kernelgate.verdicts import PASSING, State, Verdict
+from kernelgate.verdicts import State, Verdict, passing
 
 _BEST_FIRST = {verdict: place for place, verdict in enumerate(Verdict)}
 
@@ -22,10 +22,11 @@ class Reached(NamedTuple):
 
     attempts: int
     best: Verdict | None
+    gated: bool = False
 
     @property
     def passed(self) -> bool:
-        return self.best in PASSING
+        return self.best in passing(gated=self.gated)
 
 
 class Latest(NamedTuple):
@@ -48,8 +49,8 @@ class Now(NamedTuple):
     mine: list[Submission]
 
 
-def reached(database: Session, user_id: int) -> dict[str, Reached]:
-    """By stage, for every stage the user has submitted to."""
+def reached(database: Session, user_id: int, stages: Mapping[str, Stage]) -> dict[str, Reached]:
+    """By stage, for every one of these that the user has submitted to."""
     found: dict[str, Reached] = {}
     counts = case((Submission.held.is_(None), Submission.verdict))
     rows = database.execute(
@@ -58,13 +59,15 @@ def reached(database: Session, user_id: int) -> dict[str, Reached]:
         .group_by(Submission.stage, counts)
     )
     for stage, word, count in rows:
-        before = found.get(stage, Reached(0, None))
+        if stage not in stages:
+            continue
+        before = found.get(stage, Reached(0, None, stages[stage].spec.gate is not None))
         if word == Verdict.JUDGE_ERROR:
             found.setdefault(stage, before)
             continue
         candidates = [verdict for verdict in (before.best, Verdict(word) if word else None) if verdict]
         best = min(candidates, key=lambda verdict: _BEST_FIRST[verdict], default=None)
-        found[stage] = Reached(before.attempts + count, best)
+        found[stage] = before._replace(attempts=before.attempts + count, best=best)
     return found
 
 

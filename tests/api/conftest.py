@@ -41,6 +41,7 @@ file = "double.py"
 backends = [{backends}]
 ranking = "{ranking}"
 sources = "{sources}"
+{gate}
 
 [seam]
 name = "double"
@@ -78,12 +79,18 @@ baseline_ms = "DOUBLE BASELINE MS"
 
 def write_stage(
     graders: Path, name: str, *, order: int = 1, backends: str = '"torch"', ranking: str = "first_accepted",
-    sources: str = "owner",
+    sources: str = "owner", gate: float | None = None,
 ) -> Path:  # fmt: skip
     """A stage folder with every kind of file there is."""
     folder = graders / name
     files = {
-        "stage.toml": STAGE.format(order=order, backends=backends, ranking=ranking, sources=sources),
+        "stage.toml": STAGE.format(
+            order=order,
+            backends=backends,
+            ranking=ranking,
+            sources=sources,
+            gate=f"[gate]\nspeedup = {gate}" if gate else "",
+        ),
         "lesson.md": "# Double\n\nTwice $x$.\n",
         "grader.py": "SECRET = 'grader'\n",
         "driver.py": "SECRET = 'driver'\n",

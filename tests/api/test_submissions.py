@@ -94,6 +94,20 @@ def test_a_stage_may_show_sources_to_everyone_or_to_solvers(api: Api) -> None:
     assert ada.get(f"/submissions/{solved['id']}").json()["hidden"] is True
 
 
+def test_where_a_gate_has_to_be_reached_right_values_alone_open_no_sources(api: Api) -> None:
+    """On a machine without a GPU the unchanged starter has right values, and would be shown everybody's solutions."""
+    verify(write_stage(api.graders, "gated", ranking="speedup", sources="solvers", gate=1.8))
+    verify(write_stage(api.graders, "values", sources="solvers"))
+    api.app.state.catalog.reload()
+    bob = api.as_("bob")
+    for stage, status in (("gated", 404), ("values", 200)):
+        solved = api.submit(api.as_("ada"), stage=stage)["id"]
+        Graded.finish(api.submit(bob, stage=stage)["id"], result_of(Verdict.CORRECT, stage=stage))
+        assert bob.get(f"/submissions/{solved}/source").status_code == status
+    Graded.finish(api.submit(bob, stage="gated")["id"], result_of(Verdict.ACCEPTED, stage="gated"))
+    assert bob.get(f"/submissions/{api.submit(api.as_('ada'), stage='gated')['id']}/source").status_code == 200
+
+
 def test_a_queued_submission_is_called_off_at_once(api: Api) -> None:
     client = api.as_("ada")
     made = api.submit(client)

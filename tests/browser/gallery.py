@@ -113,6 +113,9 @@ def _fill(values: Settings) -> tuple[str, dict[str, str]]:
     return token, pages
 
 
+HELD = "0.0101 ms a call is less than the 0.0642 ms that an NVIDIA H200 needs for 4.3 GFLOP at its FP32 peak."
+
+
 def gpu_workers() -> list[WorkerRow]:
     """Two with a GPU, of which one is not well, and one without."""
     common = {"started_at": now() - timedelta(days=3), "heartbeat_at": now()}
@@ -153,6 +156,13 @@ def attention(session: Session, stage: Stage, root: User, people: list[User]) ->
             hours=40 - place,
         )
         pages["accepted" if verdict is Verdict.ACCEPTED else "gate-missed"] = f"/submissions/{row.id}"
+    impossible = timing.model_copy(
+        update={"user_ms": 0.0101, "speedup": 67.4, "speedup_low": 66.1, "speedup_high": 68.2,
+                "user_samples_ms": tuple(0.0101 * sample / timing.user_ms for sample in timing.user_samples_ms)}
+    )  # fmt: skip
+    held = _measured(stage, Verdict.ACCEPTED, impossible, each).model_copy(update={"held": HELD})
+    row = store(session, root, stage, held, _source(stage, "solution"), hours=1)
+    pages["held"] = f"/submissions/{row.id}"
     slower = pages["gate-missed"].rsplit("/", 1)[1]
     return pages | {"compared": f"{pages['accepted']}/source?against={slower}"}
 

@@ -105,6 +105,21 @@ def test_home_shows_how_far_one_is(site: Site) -> None:
     assert "Yours:" in text
 
 
+def test_right_values_do_not_pass_a_stage_whose_gate_is_open(site: Site) -> None:
+    """What the capstone's unchanged starter gets on a machine without a GPU."""
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        row = samples.submission(database, user, site.gated, samples.result(site.gated, Verdict.CORRECT))
+    home = check(ada.get("/"))
+    assert "0 of 2 passed" in home
+    assert "gate open" in home
+    assert "passed when its gate is measured" in check(ada.get("/stages/online_attention"))
+    assert "asks for 1.80× the baseline’s speed as well" in check(ada.get(f"/submissions/{row.id}"))
+    with transaction() as database:
+        samples.submission(database, user, site.gated, samples.timed(site.gated, 2.0))
+    assert "1 of 2 passed" in check(ada.get("/"))
+
+
 def test_a_frozen_board_gives_nothing_newer_away(site: Site) -> None:
     user, ada = site.sign_in("ada")
     with transaction() as database:
