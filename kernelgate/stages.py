@@ -111,7 +111,7 @@ class Tensor(Strict):
     title: str = ""
 
 
-Params = dict[str, int | float | bool | str | list[int] | list[float]]
+Params = dict[str, int | float | bool | str | list[int] | list[float] | list[str]]
 
 
 class Case(Strict):
@@ -119,7 +119,7 @@ class Case(Strict):
 
     params: what the seam and `driver.py` need; of a case, this and the dtype alone enter a sandbox.
     data: how `grader.py` makes the inputs: distribution, magnitudes, sizes that the inputs' shapes show anyway.
-    measured: its speed counts. needs_gpu: left out where there is none. drawn: made by `grader.py` for one grading.
+    measured: its speed counts. needs_gpu: left out where there is none. drawn: made by `drawn.py` for one grading.
     """
 
     name: Name
@@ -222,7 +222,7 @@ class Spec(Strict):
         for case in self.cases:
             if case.drawn:
                 raise ValueError(
-                    f"case {case.name!r} says drawn = true; drawn cases are made by grader.py, see docs/stages.md"
+                    f"case {case.name!r} says drawn = true; drawn cases are made by drawn.py, see docs/stages.md"
                 )
             if case.tolerance is None and case.dtype not in self.tolerance:
                 raise ValueError(
@@ -343,7 +343,7 @@ def _expectation(stage: str, short: str, expected: Mapping[str, Any]) -> dict[st
 
 
 _FILES = re.compile(
-    r"stage\.toml|lesson\.md|grader\.py|driver\.py|baseline\.(cu|py)|submissions/expected\.toml|"
+    r"stage\.toml|lesson\.md|grader\.py|drawn\.py|driver\.py|baseline\.(cu|py)|submissions/expected\.toml|"
     r"calibration/[a-z0-9_]+\.json|"
     r"(starter|solution|provided)/[a-z0-9_]+\.(py|cu|cuh|h)|figures/[a-z0-9_]+\.svg|"
     r"submissions/(" + "|".join(Verdict) + r")/[a-z0-9_]+\.(py|cu|bin)"

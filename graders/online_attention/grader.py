@@ -21,6 +21,7 @@ from kernelgate.settings import settings
 from kernelgate.stages import Case
 
 Float64 = NDArray[np.float64]
+Slab = NDArray[np.floating[Any]]
 Arrays = dict[str, NDArray[np.float32]]
 
 
@@ -47,11 +48,18 @@ OVERFLOW = float(np.log(np.finfo(np.float32).max))
 
 
 def inputs(case: Case, rng: np.random.Generator) -> Arrays:
-    """`qkv` [tokens, 768], which the submission gets, and `hidden` [tokens, 512], which only the block's tail reads."""
+    """`qkv` [tokens, 768], which the submission gets, and `hidden` [tokens, 512], which only the block's tail reads.
+
+    A timed call has no tail: its slab is drawn as such, of the same spread, which takes a tenth of the time.
+    """
     tokens = int(str(case.params["tokens"]))
+    if case.data.get("slab_alone"):
+        alone = rng.standard_normal((tokens, block.QKV_WIDTH), np.float32)
+        _plant(alone, case, rng)
+        return {"qkv": alone}
     hidden = rng.standard_normal((tokens, block.WIDTH)).astype(np.float32)
     qkv = block.slab(hidden)
-    PLANTS[str(case.data["plant"])](qkv, rng)
+    _plant(qkv, case, rng)
     return {"qkv": qkv.astype(np.float32), "hidden": hidden}
 
 
@@ -89,70 +97,67 @@ def work(case: Case) -> float:
     return HEADS * tokens * (tokens + 1) / 2 * 2 * 2 * DIM
 
 
-def _directions(qkv: Float64, rng: np.random.Generator, query_share: float) -> Float64:
-    """One unit direction a KV head [2, 64]; every query gets `query_share` * 8 of its KV head's, keys lose theirs."""
-    found = rng.standard_normal((KV_HEADS, DIM))
-    found /= np.linalg.norm(found, axis=1, keepdims=True)
-    for head in range(HEADS):
-        along = found[head // (HEADS // KV_HEADS)]
-        query = qkv[:, head * DIM : (head + 1) * DIM]
-        query += np.outer(8 * query_share - query @ along, along)
-    for kv in range(KV_HEADS):
-        key = _key(qkv, kv)
-        key -= np.outer(key @ found[kv], found[kv])
-    return found
+class Keys:
+    """One KV head's keys, and a unit direction in which its four query heads hold 8 and the keys nothing.
+
+    So a key that gets `score` of the direction scores that much more with every query. tile: keys apart that a plant counts in.
+    """
+
+    def __init__(self, qkv: Slab, kv: int, rng: np.random.Generator, tile: int) -> None:
+        along = rng.standard_normal(DIM)
+        self.along = (along / np.linalg.norm(along)).astype(qkv.dtype)
+        for head in range(kv * HEADS // KV_HEADS, (kv + 1) * HEADS // KV_HEADS):
+            query = qkv[:, head * DIM : (head + 1) * DIM]
+            query += np.outer(8 - query @ self.along, self.along)
+        start = block.KEY + kv * DIM
+        self.rows = qkv[:, start : start + DIM]
+        self.rows -= np.outer(self.rows @ self.along, self.along)
+        self.tokens, self.tile = len(qkv), tile
+
+    def lift(self, rows: slice | NDArray[np.intp], scores: Any) -> None:
+        """Adds `scores` to what every query sees at the keys `rows`."""
+        self.rows[rows] += np.multiply.outer(scores, self.along).astype(self.along.dtype)
 
 
-def _key(qkv: Float64, kv: int) -> Float64:
-    start = block.KEY + kv * DIM
-    return qkv[:, start : start + DIM]
+def _plant(qkv: Slab, case: Case, rng: np.random.Generator) -> None:
+    """Gives each KV head the plant that the case names for it, `height` times as high as it is listed."""
+    names = [str(name) for name in case.data["plants"]]  # type: ignore[union-attr]
+    height, tile = float(str(case.data.get("height", 1.0))), int(str(case.data.get("tile", ROWS)))
+    for kv, name in enumerate(names):
+        if name != "plain":
+            PLANTS[name](Keys(qkv, kv, rng, tile), height, rng)
 
 
-def _lift(qkv: Float64, along: Float64, rows: Any, scores: Any) -> None:
-    """Adds `scores` to what every query sees at the keys `rows`; the queries hold 8 of each direction."""
-    for kv in range(KV_HEADS):
-        _key(qkv, kv)[rows] += np.multiply.outer(scores, along[kv])
-
-
-def _plant_rising(qkv: Float64, rng: np.random.Generator) -> None:
+def _plant_rising(keys: Keys, height: float, rng: np.random.Generator) -> None:
     """Scores that climb by 4 at keys 32, 64 and 16 before the end: a running maximum that does not move hides mistakes."""
-    along = _directions(qkv, rng, 1.0)
-    tokens = len(qkv)
-    for border in (32, 64, max(96, tokens - 16)):
-        if border < tokens:
-            _lift(qkv, along, slice(border, None), np.full(tokens - border, 4.0))
-    _lift(qkv, along, slice(0, 1), np.array([3.0]))
+    for border in (keys.tile, 2 * keys.tile, max(3 * keys.tile, keys.tokens - 16)):
+        if border < keys.tokens:
+            keys.lift(slice(border, None), np.full(keys.tokens - border, 4.0 * height))
+    keys.lift(slice(0, 1), np.array([3.0 * height]))
 
 
-def _plant_needles(qkv: Float64, rng: np.random.Generator) -> None:
+def _plant_needles(keys: Keys, height: float, rng: np.random.Generator) -> None:
     """Keys at random places, more of them far back, that every later row finds nearly alone."""
-    along = _directions(qkv, rng, 1.0)
-    tokens = len(qkv)
+    tokens = keys.tokens
     places = np.unique(np.concatenate([rng.integers(0, max(1, tokens // 4), 3), rng.integers(0, tokens, 2)]))
-    _lift(qkv, along, places, 9.0 + 0.5 * np.arange(len(places)))
-    _plant_rising_again(qkv, along)
-
-
-def _plant_rising_again(qkv: Float64, along: Float64) -> None:
-    tokens = len(qkv)
-    for border in (32, 64, tokens - 16):
+    keys.lift(places, height * (9.0 + 0.5 * np.arange(len(places))))
+    for border in (keys.tile, 2 * keys.tile, tokens - 16):
         if 0 < border < tokens:
-            _lift(qkv, along, slice(border, border + 1), np.array([12.0]))
+            keys.lift(slice(border, border + 1), np.array([12.0 * height]))
 
 
-def _plant_falling(qkv: Float64, rng: np.random.Generator) -> None:
+def _plant_falling(keys: Keys, height: float, rng: np.random.Generator) -> None:
     """The first tile's scores stand about 130 above everything later: a tile's own maximum cannot take its place."""
-    along = _directions(qkv, rng, 1.0)
-    _lift(qkv, along, slice(0, ROWS), np.full(min(ROWS, len(qkv)), 130.0))
+    count = min(keys.tile, keys.tokens)
+    keys.lift(slice(0, count), np.full(count, 130.0 * height))
 
 
-def _plant_large(qkv: Float64, rng: np.random.Generator) -> None:
+def _plant_large(keys: Keys, height: float, rng: np.random.Generator) -> None:
     """Every score lies between about 100 and 112, higher from tile to tile: exp of any of them overflows float32."""
-    along = _directions(qkv, rng, 1.0)
-    _lift(qkv, along, slice(None), 106.0 + 1.5 * (np.arange(len(qkv)) // ROWS))
+    keys.lift(slice(None), height * (106.0 + np.minimum(1.5 * (np.arange(keys.tokens) // keys.tile), 24.0)))
 
 
-PLANTS: dict[str, Callable[[Float64, np.random.Generator], None]] = {
+PLANTS: dict[str, Callable[[Keys, float, np.random.Generator], None]] = {
     "rising": _plant_rising,
     "needles": _plant_needles,
     "falling": _plant_falling,

@@ -59,8 +59,8 @@ def _listed(case: Case, name: str) -> list[int]:
     return [int(item) for item in case.params[name]]  # type: ignore[union-attr]
 
 
-def _real(case: Case, name: str) -> float:
-    return float(case.data[name])  # type: ignore[arg-type]
+def _real(case: Case, name: str, otherwise: float = 0.0) -> float:
+    return float(case.data.get(name, otherwise))  # type: ignore[arg-type]
 
 
 def _countable(_case: Case, rng: Generator) -> Tensors:
@@ -93,6 +93,7 @@ def _mid_stream(case: Case, rng: Generator) -> Tensors:
     """A state that some keys have been through. Even rows: the new block raises the maximum; odd rows: it does not."""
     rows, width = _size(case, "queries"), _size(case, "value_width")
     block = _block(case, rng)
+    block["scores"] += _real(case, "level")
     rises = np.where(np.arange(rows) % 2 == 0, 1.0, -1.0)
     return {
         "row_max": block["scores"].max(axis=1) - rises * rng.uniform(0.7, 2.0, size=rows),
@@ -110,7 +111,7 @@ def _block(case: Case, rng: Generator) -> Tensors:
 def _reused(case: Case, rng: Generator) -> Tensors:
     made = _mid_stream(case, rng)
     other = _block(case, rng)
-    return {**made, "other_scores": other["scores"] + 1.0, "other_values": other["values"]}
+    return {**made, "other_scores": other["scores"] + _real(case, "level") + 1.0, "other_values": other["values"]}
 
 
 def _levels(case: Case, rng: Generator) -> Tensors:
@@ -148,7 +149,8 @@ def _far_tokens(case: Case, rng: Generator) -> Tensors:
     """
     queries, half = _size(case, "queries"), _size(case, "keys") // 2
     q = rng.integers(-32, 33, size=(queries, 4)) / 4.0
-    far = rng.integers(-64, 65, size=(half, 4)).astype(float)
+    reach = int(_real(case, "reach", 64))
+    far = rng.integers(-reach, reach + 1, size=(half, 4)).astype(float)
     near = far + np.eye(4)[rng.integers(0, 4, size=half)] * rng.choice([-1.0, 1.0], size=(half, 1))
     return {"q": q, "k": np.concatenate([far, near]), "v": rng.normal(size=(2 * half, _size(case, "value_width")))}
 

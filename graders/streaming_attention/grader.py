@@ -11,7 +11,7 @@ import importlib.util
 import math
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,7 @@ def inputs(case: Case, rng: np.random.Generator) -> Arrays:
     """q, k, v [N, D] of the case's dtype; `v_changed` where rows of V from `changed_from` on are replaced for a second run."""
     tokens, dim = _sizes(case)
     q, k, v = (np.clip(rng.standard_normal((tokens, dim)), -4, 4) for _ in range(3))
-    PLANTS[str(case.data["plant"])](q, k, v, rng)
+    PLANTS[str(case.data["plant"])](q, k, v, _planting(case, rng))
     made = {"q": encoded(q, case.dtype), "k": encoded(k, case.dtype), "v": encoded(v, case.dtype)}
     if "changed_from" in case.data:
         other = v.copy()
@@ -105,6 +105,18 @@ def work(case: Case) -> float:
     return pairs * 2 * 2 * dim
 
 
+class Planting(NamedTuple):
+    """How a plant is laid out: `height` times as high as it is listed, in tiles of `tile` keys."""
+
+    height: float
+    tile: int
+    rng: np.random.Generator
+
+
+def _planting(case: Case, rng: np.random.Generator) -> Planting:
+    return Planting(float(str(case.data.get("height", 1.0))), int(str(case.data.get("tile", 32))), rng)
+
+
 def _along(q: Float64, k: Float64, height: float) -> Float64:
     """A direction that every query has `height` of and no key has any of; scores can be planted along it."""
     dim = q.shape[1]
@@ -120,53 +132,53 @@ def _lift(k: Float64, scores: Any, rows: Any, dim: int, height: float) -> None:
     k[rows, 0] += np.asarray(scores) * math.sqrt(dim) / height
 
 
-def _plant_plain(q: Float64, k: Float64, v: Float64, rng: np.random.Generator) -> None:
+def _plant_plain(q: Float64, k: Float64, v: Float64, how: Planting) -> None:
     """Random tokens as they are, but for keys that stand out at the tiles' borders."""
     _along(q, k, 4.0)
-    for border, score in ((16, 3.0), (32, 5.0), (64, 7.0)):
+    for border, score in ((how.tile // 2, 3.0), (how.tile, 5.0), (2 * how.tile, 7.0)):
         if border < len(k):
-            _lift(k, score, slice(border, border + 1), k.shape[1], 4.0)
+            _lift(k, score * how.height, slice(border, border + 1), k.shape[1], 4.0)
 
 
-def _plant_rising(q: Float64, k: Float64, v: Float64, rng: np.random.Generator) -> None:
+def _plant_rising(q: Float64, k: Float64, v: Float64, how: Planting) -> None:
     """Scores climb by 1.5 every 32 keys, 24 at most: the running maximum moves in every tile."""
     _along(q, k, 4.0)
-    _lift(k, np.minimum(1.5 * (np.arange(len(k)) // 32), 24.0), slice(None), k.shape[1], 4.0)
+    _lift(k, how.height * np.minimum(1.5 * (np.arange(len(k)) // how.tile), 24.0), slice(None), k.shape[1], 4.0)
 
 
-def _plant_falling(q: Float64, k: Float64, v: Float64, rng: np.random.Generator) -> None:
+def _plant_falling(q: Float64, k: Float64, v: Float64, how: Planting) -> None:
     """The first tile stands 110 above everything later: a tile's own maximum cannot take the running one's place."""
     _along(q, k, 16.0)
-    _lift(k, 110.0, slice(0, 32), k.shape[1], 16.0)
+    _lift(k, 110.0 * how.height, slice(0, how.tile), k.shape[1], 16.0)
 
 
-def _plant_large(q: Float64, k: Float64, v: Float64, rng: np.random.Generator) -> None:
+def _plant_large(q: Float64, k: Float64, v: Float64, how: Planting) -> None:
     """All scores lie around 100 and rise: exp of any of them overflows float32."""
     _along(q, k, 16.0)
-    _lift(k, 100.0 + 2.0 * (np.arange(len(k)) // 32 % 8), slice(None), k.shape[1], 16.0)
+    _lift(k, how.height * (100.0 + 2.0 * (np.arange(len(k)) // how.tile % 8)), slice(None), k.shape[1], 16.0)
 
 
-def _plant_negative(q: Float64, k: Float64, v: Float64, rng: np.random.Generator) -> None:
+def _plant_negative(q: Float64, k: Float64, v: Float64, how: Planting) -> None:
     """All scores lie around -60: a padded key's score of 0 would outweigh every real one."""
     _along(q, k, 16.0)
-    _lift(k, -60.0, slice(None), k.shape[1], 16.0)
+    _lift(k, -60.0 * how.height, slice(None), k.shape[1], 16.0)
 
 
-def _plant_uniform(q: Float64, k: Float64, v: Float64, rng: np.random.Generator) -> None:
+def _plant_uniform(q: Float64, k: Float64, v: Float64, how: Planting) -> None:
     """All scores are 0: every visible key weighs the same."""
     q[:] = 0.0
 
 
-def _plant_needles(q: Float64, k: Float64, v: Float64, rng: np.random.Generator) -> None:
+def _plant_needles(q: Float64, k: Float64, v: Float64, how: Planting) -> None:
     """A few keys far apart that every row which sees them finds nearly alone."""
     _along(q, k, 4.0)
     places = np.unique(
-        np.concatenate([rng.integers(0, max(1, len(k) // 4), 3), rng.integers(0, len(k), 2), [len(k) - 1]])
+        np.concatenate([how.rng.integers(0, max(1, len(k) // 4), 3), how.rng.integers(0, len(k), 2), [len(k) - 1]])
     )
-    _lift(k, 9.0 + 0.5 * np.arange(len(places)), places, k.shape[1], 4.0)
+    _lift(k, how.height * (9.0 + 0.5 * np.arange(len(places))), places, k.shape[1], 4.0)
 
 
-def _plant_trace(q: Float64, k: Float64, v: Float64, rng: np.random.Generator) -> None:
+def _plant_trace(q: Float64, k: Float64, v: Float64, how: Planting) -> None:
     """The hand trace: logits 0, 0 in the first tile and log 2 in the second; values 1, 3 and 10. The rest weighs nothing."""
     q[:], k[:], v[:] = 0.0, 0.0, 0.0
     q[:, 0] = 4.0
@@ -176,14 +188,14 @@ def _plant_trace(q: Float64, k: Float64, v: Float64, rng: np.random.Generator) -
     v[0, 0], v[1, 0], v[32, 0] = 1.0, 3.0, 10.0
 
 
-def _plant_swamped(q: Float64, k: Float64, v: Float64, rng: np.random.Generator) -> None:
+def _plant_swamped(q: Float64, k: Float64, v: Float64, how: Planting) -> None:
     """Equal scores; the first tile's values are 60, later ones too small to show beside their sum in fp16 or bf16."""
     q[:] = 0.0
-    v[:] = 0.014 * (0.75 + 0.25 * rng.random(v.shape))
+    v[:] = 0.014 * (0.75 + 0.25 * how.rng.random(v.shape))
     v[:32] = 60.0
 
 
-PLANTS: dict[str, Callable[[Float64, Float64, Float64, np.random.Generator], None]] = {
+PLANTS: dict[str, Callable[[Float64, Float64, Float64, Planting], None]] = {
     "plain": _plant_plain,
     "rising": _plant_rising,
     "falling": _plant_falling,

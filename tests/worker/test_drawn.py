@@ -13,9 +13,7 @@ from worker.grade import grade, new_seed
 from worker.judging.grader import Grader
 from worker.sandbox import Sandbox
 
-DRAWS = '''
-
-from kernelgate.stages import Case
+DRAWS = '''from kernelgate.stages import Case
 
 
 def drawn(rng):
@@ -41,7 +39,7 @@ def drawing(small_stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Sta
     for name, body in small_stage.files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(body)
-    (folder / "grader.py").write_bytes(small_stage.files["grader.py"] + DRAWS.encode())
+    (folder / "drawn.py").write_text(DRAWS)
     return load_stage(folder)
 
 

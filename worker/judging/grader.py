@@ -1,4 +1,4 @@
-"""A stage's `grader.py`: trusted numpy code, loaded by path, that makes inputs and knows the right answers."""
+"""A stage's `grader.py` and `drawn.py`: trusted numpy code, loaded by path, that makes inputs and knows the right answers."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class CaseOutcome:
 
 
 class Grader:
-    """The functions of one stage's grader.py. Its errors are ours: they end as `judge_error`."""
+    """The functions of one stage's grader.py and its drawn.py, if it has one. Errors are ours: `judge_error`."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
-        self._module = _load(stage)
+        self._module = _load(stage, "grader.py", ("inputs", "reference"))
+        self._drawing = _load(stage, "drawn.py", ("drawn",)) if "drawn.py" in stage.files else None
         self._foreseen: dict[str, tuple[Arrays, Future[dict[str, Float64]]]] = {}
 
     def drawn(self, seed: str) -> tuple[Case, ...]:
         """Further cases of this grading: none can be known before its seed is, and the same seed draws the same ones."""
-        draw = getattr(self._module, "drawn", None)
-        made: list[Case] = draw(self._generator(seed, DRAWN)) if draw else []
+        made: list[Case] = self._drawing.drawn(self._generator(seed, DRAWN)) if self._drawing else []
         return tuple(
             case.model_copy(update={"name": f"drawn_{number}", "group": DRAWN, "drawn": True})
             for number, case in enumerate(made, 1)
@@ -53,7 +53,7 @@ class Grader:
 
     def timed(self, case: Case, rng: np.random.Generator) -> Case:
         """A measured case with the distribution of one timed call: its `inputs` and tolerance are to be used with it."""
-        draw = getattr(self._module, "timed", None)
+        draw = getattr(self._drawing, "timed", None)
         return cast(Case, draw(case, rng)) if draw else case
 
     def inputs(self, case: Case, seed: str) -> Arrays:
@@ -123,20 +123,21 @@ class Grader:
         return tuple(make({outcome.case.name: outcome for outcome in outcomes})) if make else ()
 
 
-def _load(stage: Stage) -> ModuleType:
-    name = f"kernelgate_stage_{stage.name}_{stage.hash}"
+def _load(stage: Stage, file: str, functions: tuple[str, ...]) -> ModuleType:
+    """Runs a file of the stage, once a process and version. Raises StageError when it does not load or lacks a function."""
+    name = f"kernelgate_stage_{stage.name}_{file.removesuffix('.py')}_{stage.hash}"
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, stage.folder / "grader.py")
+    spec = importlib.util.spec_from_file_location(name, stage.folder / file)
     if spec is None or spec.loader is None:
-        raise StageError(f"stage {stage.name}: grader.py is not loadable")
+        raise StageError(f"stage {stage.name}: {file} is not loadable")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise StageError(f"stage {stage.name}: grader.py does not load: {type(error).__name__}: {error}") from error
-    for function in ("inputs", "reference"):
+        raise StageError(f"stage {stage.name}: {file} does not load: {type(error).__name__}: {error}") from error
+    for function in functions:
         if not callable(getattr(module, function, None)):
-            raise StageError(f"stage {stage.name}: grader.py defines no function {function!r}")
+            raise StageError(f"stage {stage.name}: {file} defines no function {function!r}")
     sys.modules[name] = module
     return module

@@ -139,17 +139,30 @@ def name_mistake(grader: Grader, outcomes: Sequence[CaseOutcome], wrong: WrongTe
     """The known mistake whose outputs the submission's equal in the earliest wrong case.
 
     Several mistakes can look alike in one case; the one whose outputs the submission's equal in the most cases is named, if
-    those are at least half: a tensor that is NaN throughout equals, in the smallest case, what quite different mistakes give.
+    those are at least half of all and three quarters of the wrong ones: a tensor that is NaN throughout equals, in one case,
+    what quite different mistakes give.
     """
     stage = grader.stage
     first = next(outcome for outcome in outcomes if outcome.case.name == wrong.case)
+    wrong_ones = [outcome for outcome in outcomes if _is_wrong(stage, outcome)]
+    right_ones = [outcome for outcome in outcomes if not any(outcome is other for other in wrong_ones)]
     best: tuple[int, str] | None = None
     for mistake in stage.spec.mistakes:
         if _explains(grader, first, mistake.name) and _shows(grader, first, mistake.name):
-            explained = sum(_explains(grader, outcome, mistake.name) for outcome in outcomes)
+            explained = sum(_explains(grader, outcome, mistake.name) for outcome in wrong_ones)
+            if 4 * explained < 3 * len(wrong_ones):
+                continue
+            explained += sum(_explains(grader, outcome, mistake.name) for outcome in right_ones)
             if 2 * explained >= len(outcomes) and (best is None or explained > best[0]):
                 best = (explained, mistake.name)
     return named(stage, best[1]) if best else None
+
+
+def _is_wrong(stage: Stage, outcome: CaseOutcome) -> bool:
+    tolerance = stage.tolerance(outcome.case)
+    return any(
+        compare(outcome.outputs[name].numbers(), want, tolerance).wrong.any() for name, want in outcome.expected.items()
+    )
 
 
 def _shows(grader: Grader, outcome: CaseOutcome, mistake: str) -> bool:
