@@ -8,9 +8,9 @@ from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session, defer
 
 from api.auth import Identity
-from api.catalog import standings
+from api.catalog import Catalog, standings
 from api.problems import Refusal
-from api.schemas import AdminStage, StageChange, UserChange, UserView
+from api.schemas import AdminStage, AdminStages, StageChange, UserChange, UserView
 from api.submissions import write_state
 from api.views import stage_summary
 from kernelgate.accounts import audit, find_user
@@ -76,6 +76,11 @@ def admin_stages(database: Session, stages: dict[str, Stage]) -> list[AdminStage
         )
         for name, stage in stages.items()
     ]
+
+
+def all_stages(database: Session, catalog: Catalog) -> AdminStages:
+    """Every usable stage, and the folders that are none."""
+    return AdminStages(stages=admin_stages(database, catalog.stages()), broken=catalog.broken())
 
 
 def change_stage(database: Session, admin: Identity, name: str, change: StageChange) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Path, Request
 
-from api.auth import Identity, challenge, identify_safely
+from api.auth import Identity, challenge, check_same_site, identify_safely
 from api.catalog import Catalog
 from api.doorbell import Doorbell
 from api.events import Hub
@@ -15,6 +15,10 @@ from api.limits import Streams
 from api.problems import Refusal
 from kernelgate.accounts import scopes_of
 from kernelgate.models import Scope
+
+
+async def same_site(request: Request) -> None:
+    check_same_site(request)
 
 
 async def viewer(request: Request) -> Identity | None:
@@ -78,4 +82,5 @@ OpenStreams = Annotated[Streams, Depends(streams)]
 SubmissionId = Annotated[
     str, Path(description="The submission's id: 16 hex digits.", max_length=64, examples=["9f2c4e61a07b3d58"])
 ]
+Handle = Annotated[str, Path(max_length=64, description="The account's handle.", examples=["ada"])]
 StageName = Annotated[str, Path(description="The stage's name.", max_length=64, examples=["online_softmax"])]

@@ -13,6 +13,7 @@ from api.problems import Refusal
 from api.schemas import SubmissionPage
 from api.views import base_url, summary
 from kernelgate.models import Submission
+from kernelgate.verdicts import State, Verdict
 
 Limit = Annotated[int, Query(ge=1, le=200, description="Items of a page.")]
 Before = Annotated[str | None, Query(max_length=64, description="Only items older than this one; from `next`.")]
@@ -22,6 +23,16 @@ def next_address(request: Request, **changed: object) -> str:
     """This request's address with other parameters."""
     query = {**request.query_params, **{name: str(value) for name, value in changed.items()}}
     return f"{base_url(request)}{request.url.path}?{urlencode(query)}"
+
+
+def filtered(
+    user_id: int, *, stage: str | None = None, state: State | None = None, verdict: Verdict | None = None
+) -> Select[Any]:
+    """A person's submissions with this stage, state and verdict; None: any."""
+    wanted = select(Submission).where(Submission.user_id == user_id)
+    for column, value in ((Submission.stage, stage), (Submission.state, state), (Submission.verdict, verdict)):
+        wanted = wanted if value is None else wanted.where(column == value)
+    return wanted
 
 
 def submissions_page(

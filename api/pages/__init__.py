@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 
 from api.pages import account, admin, admin_grading, docs, home, leaderboards, mine, sources, stages, submissions
-from api.pages.problems import problem_page
-from api.pages.static import Static
+from api.pages.site.problems import problem_page
+from api.pages.site.static import Static
 
 router = APIRouter()
 for module in (home, stages, submissions, sources, mine, leaderboards, account, admin, admin_grading, docs):

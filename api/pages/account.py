@@ -10,12 +10,10 @@ from starlette.responses import RedirectResponse, Response
 
 from api.auth import Identity, set_cookie
 from api.body import read_form, validated
-from api.dependencies import Reader, Submitter, Viewer
+from api.dependencies import Reader, Submitter, Viewer, same_site
 from api.negotiation import HtmlRoute
-from api.pages.environment import page
-from api.pages.stages import wait_words
+from api.pages.site.environment import page, wait_words
 from api.problems import Refusal
-from api.routes.session import same_site
 from api.schemas import NewToken, TokenBody
 from api.sign_in import Opened, accept_invite, find_invite, local_page, sign_in, sign_up
 from api.tokens import own_token, tokens_of

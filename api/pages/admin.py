@@ -9,12 +9,12 @@ from starlette.responses import RedirectResponse, Response
 from api.administration import submission_counts, user_named, user_view
 from api.auth import Identity
 from api.body import read_form, validated
-from api.dependencies import Admin
+from api.dependencies import Admin, Handle
+from api.directory import audit_page, make_invite, usable_invites, users_page
 from api.negotiation import HtmlRoute
 from api.pages.account import read_form_lists
-from api.pages.environment import page
+from api.pages.site.environment import page
 from api.problems import Refusal
-from api.routes.admin import Handle, list_audit, list_invites, list_users, make_invite
 from api.schemas import InviteBody, NewInvite, NewToken, TokenBody
 from api.tokens import token_for, tokens_of
 from kernelgate.accounts import scopes_of
@@ -30,9 +30,9 @@ def admin_start(viewer: Admin) -> Response:  # noqa: ARG001 - only administrator
 
 
 @router.get("/users")
-def users(request: Request, viewer: Admin) -> Response:
+def users(request: Request, viewer: Admin) -> Response:  # noqa: ARG001 - for administrators only
     search, after = request.query_params.get("search", "")[:64], request.query_params.get("after", "")[:64]
-    found = list_users(request, viewer, search=search or None, limit=100, after=after or None)
+    found = users_page(request, search=search or None, limit=100, after=after or None)
     return page(request, "admin_users.html", found=found, search=search, first=not after)
 
 
@@ -75,18 +75,16 @@ def _add_token(viewer: Identity, handle: str, body: TokenBody) -> NewToken:
 
 
 @router.get("/invites")
-def invites(request: Request, viewer: Admin) -> Response:
-    return _invites(request, viewer)
+def invites(request: Request, viewer: Admin) -> Response:  # noqa: ARG001 - for administrators only
+    return _invites(request)
 
 
-def _invites(
-    request: Request, viewer: Identity, *, made: NewInvite | None = None, problem: Refusal | None = None
-) -> Response:
+def _invites(request: Request, *, made: NewInvite | None = None, problem: Refusal | None = None) -> Response:
     return page(
         request,
         "admin_invites.html",
         status=problem.kind.status if problem else 200,
-        invites=list_invites(viewer),
+        invites=usable_invites(),
         made=made,
         roles=list(Role),
         problem=problem.document() if problem else None,
@@ -99,13 +97,13 @@ async def add_invite(request: Request, viewer: Admin) -> Response:
     try:
         made = await run_in_threadpool(make_invite, request, viewer, validated(InviteBody, fields))
     except Refusal as refusal:
-        return await run_in_threadpool(_invites, request, viewer, problem=refusal)
-    return await run_in_threadpool(_invites, request, viewer, made=made)
+        return await run_in_threadpool(_invites, request, problem=refusal)
+    return await run_in_threadpool(_invites, request, made=made)
 
 
 @router.get("/audit")
-def audit_log(request: Request, viewer: Admin) -> Response:
+def audit_log(request: Request, viewer: Admin) -> Response:  # noqa: ARG001 - for administrators only
     before = request.query_params.get("before", "")
     number = int(before) if before.isdigit() and 0 < len(before) < 19 else None
-    found = list_audit(request, viewer, limit=100, before=number)
+    found = audit_page(request, limit=100, before=number)
     return page(request, "admin_audit.html", found=found, first=number is None)

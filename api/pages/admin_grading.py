@@ -10,16 +10,16 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from api.administration import admin_stages, rejudge_stage
+from api.administration import admin_stages, all_stages, rejudge_stage
 from api.dependencies import Admin, StageCatalog, StageName
 from api.held import held_count, held_submissions
 from api.negotiation import HtmlRoute
-from api.pages import speed
-from api.pages.environment import page
-from api.pages.gpus import gpus
+from api.overview import queue_overview
+from api.pages.drawings import speed
+from api.pages.drawings.gpus import gpus
 from api.pages.mine import PAGE, verdict_of
+from api.pages.site.environment import page
 from api.paging import submissions_page
-from api.routes.admin_grading import get_queue, list_admin_stages
 from api.schemas import SubmissionView
 from api.views import view
 from kernelgate.db import transaction
@@ -40,10 +40,9 @@ class Count(NamedTuple):
 
 
 @router.get("/queue")
-def queue(request: Request, viewer: Admin) -> Response:
-    overview = get_queue(request, viewer)
+def queue(request: Request, viewer: Admin) -> Response:  # noqa: ARG001 - for administrators only
     with transaction() as database:
-        held = held_count(database)
+        overview, held = queue_overview(request, database), held_count(database)
     return page(request, "admin_queue.html", overview=overview, gpus=gpus(overview.workers), held=held)
 
 
@@ -93,8 +92,10 @@ def submissions(request: Request, viewer: Admin, catalog: StageCatalog) -> Respo
 
 
 @router.get("/stages")
-def stages(request: Request, viewer: Admin, catalog: StageCatalog) -> Response:
-    return page(request, "admin_stages.html", found=list_admin_stages(viewer, catalog))
+def stages(request: Request, viewer: Admin, catalog: StageCatalog) -> Response:  # noqa: ARG001 - for administrators only
+    with transaction() as database:
+        found = all_stages(database, catalog)
+    return page(request, "admin_stages.html", found=found)
 
 
 @router.get("/stages/{name}")

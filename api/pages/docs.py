@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from api.dependencies import Viewer
 from api.negotiation import HtmlRoute
-from api.pages.environment import page
-from api.pages.lesson import render_lesson
+from api.pages.site.environment import page
+from api.pages.text.lesson import render_lesson
 from api.problems import Refusal
 from kernelgate.settings import ROOT
 

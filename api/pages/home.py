@@ -12,7 +12,7 @@ from api.auth import Identity
 from api.catalog import Catalog, standings
 from api.dependencies import StageCatalog, Viewer
 from api.negotiation import HtmlRoute
-from api.pages.environment import page
+from api.pages.site.environment import page
 from api.pages.standing import latest_accepted, now_running, reached
 from api.queues import live_workers
 from api.schemas import StageSummary

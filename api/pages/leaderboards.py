@@ -7,12 +7,12 @@ from typing import Annotated, NamedTuple
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from api.boards import whole_board
 from api.dependencies import StageCatalog, StageName, Viewer
 from api.leaderboard import Each, Entry, Places
 from api.negotiation import HtmlRoute
-from api.pages.boards import marks_of, placed, scale_of, spread
-from api.pages.environment import page, query
-from api.routes.leaderboard import whole_board
+from api.pages.drawings.places import marks_of, placed, scale_of, spread
+from api.pages.site.environment import page, query
 from api.schemas import Leaderboard
 from kernelgate.db import transaction
 from kernelgate.stages import Ranking, Stage

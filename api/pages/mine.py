@@ -8,10 +8,10 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from api.dependencies import Reader, StageCatalog
 from api.negotiation import HtmlRoute
 from api.pages.archive import archive
-from api.pages.environment import page
-from api.pages.history import histories
+from api.pages.drawings.history import histories
+from api.pages.site.environment import page
+from api.paging import filtered, submissions_page
 from api.problems import Refusal
-from api.routes.me import my_submissions
 from api.submissions import find
 from kernelgate.db import transaction
 from kernelgate.verdicts import Verdict
@@ -23,27 +23,20 @@ PAGE = 50
 
 @router.get("/me/submissions")
 def mine(request: Request, viewer: Reader, catalog: StageCatalog) -> Response:
-    wanted = request.query_params
-    found = my_submissions(
-        request,
-        viewer,
-        limit=PAGE,
-        before=wanted.get("before") or None,
-        stage=(wanted.get("stage") or "")[:64] or None,
-        verdict=verdict_of(wanted.get("verdict")),
-        state=None,
-    )
-    first = "before" not in wanted
+    asked = request.query_params
+    stage, first = asked.get("stage", "")[:64], "before" not in asked
+    wanted = filtered(viewer.user_id, stage=stage or None, verdict=verdict_of(asked.get("verdict")))
     with transaction() as database:
-        shown = histories(database, viewer.user_id, catalog.stages(), (wanted.get("stage") or "")[:64]) if first else []
+        found = submissions_page(request, database, wanted, limit=PAGE, before=asked.get("before") or None)
+        shown = histories(database, viewer.user_id, catalog.stages(), stage) if first else []
     return page(
         request,
         "mine.html",
         histories=shown,
         found=found,
         stages=catalog.stages(),
-        stage=wanted.get("stage", ""),
-        verdict=wanted.get("verdict", ""),
+        stage=stage,
+        verdict=asked.get("verdict", ""),
         first=first,
     )
 

@@ -15,10 +15,10 @@ from api.auth import Identity
 from api.catalog import Catalog
 from api.dependencies import StageCatalog, SubmissionId, Viewer
 from api.negotiation import HtmlRoute
-from api.pages.comparing import Compared, Graded, compared
-from api.pages.environment import page
-from api.pages.faults import faults
-from api.pages.source import numbered
+from api.pages.drawings.comparing import Compared, Graded, compared
+from api.pages.site.environment import page
+from api.pages.text.faults import faults
+from api.pages.text.highlighting import numbered
 from api.submissions import find, newest_result
 from kernelgate.db import transaction
 from kernelgate.models import Submission

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -16,14 +15,15 @@ from api.body import Upload, read_form
 from api.catalog import Catalog, standing
 from api.dependencies import Bell, StageCatalog, StageName, Submitter, Viewer
 from api.negotiation import HtmlRoute
-from api.pages.environment import duration, origin, page
-from api.pages.faults import Fault, faults
-from api.pages.lesson import render_lesson
-from api.pages.source import highlight
+from api.pages.site.environment import origin, page, wait_words
 from api.pages.standing import own_submissions, reached
+from api.pages.text.faults import Fault, faults
+from api.pages.text.highlighting import highlight
+from api.pages.text.lesson import render_lesson
 from api.problems import Refusal
 from api.source import size_limit
 from api.submissions import Sent, create, find, newest_result
+from api.submitted import read_submission
 from api.views import stage_view
 from kernelgate.db import transaction
 from kernelgate.models import Submission
@@ -102,28 +102,17 @@ def curl_line(address: str, stage: Stage) -> str:
     )
 
 
-def wait_words(problem: Refusal) -> str:
-    """What Retry-After says, in words; "" when it says nothing."""
-    seconds = problem.headers.get("Retry-After", "")
-    return duration(math.ceil(float(seconds)) * 1000.0) if seconds.isdigit() else ""
-
-
 @router.post("/submit")
 async def submit(request: Request, viewer: Submitter, catalog: StageCatalog, bell: Bell) -> Response:
-    """A browser's form: a chosen file wins over the text area. What is refused comes back with the text still there."""
+    """A browser's form. What is refused comes back with the text still there."""
     fields = await read_form(request)
-    upload, text = fields.get("file"), fields.get("source")
     stage = catalog.stage(str(fields.get("stage", ""))[:64], field="stage")
-    chosen = isinstance(upload, Upload) and bool(upload.filename)
-    if isinstance(upload, Upload) and chosen:
-        sent = Sent(stage.name, upload.content, upload.filename, via="web")
-    else:
-        # Forms send every line end as CRLF.
-        plain = text.replace("\r\n", "\n") if isinstance(text, str) else ""
-        sent = Sent(stage.name, plain.encode("utf-8", "replace"), None, via="web")
     try:
+        sent, _ = await read_submission(request, "web")
         submission = await run_in_threadpool(_store, viewer, sent, catalog)
     except Refusal as refusal:
+        upload, text = fields.get("file"), fields.get("source")
+        chosen = isinstance(upload, Upload) and bool(upload.filename)
         kept = text if isinstance(text, str) and not chosen else None
         return await run_in_threadpool(_refused, request, stage, viewer, kept, refusal)
     bell.ring(submission.id, submission.queue)

@@ -17,13 +17,13 @@ from api.catalog import Catalog
 from api.dependencies import StageCatalog, SubmissionId, Viewer
 from api.events import read
 from api.negotiation import HtmlRoute
-from api.pages import errormap, speed
-from api.pages.converging import drawing
-from api.pages.environment import page
-from api.pages.faults import faults
-from api.pages.progress import progress
-from api.pages.roofline import roofline
+from api.pages.drawings import errormap, speed
+from api.pages.drawings.converging import drawing
+from api.pages.drawings.progress import progress
+from api.pages.drawings.roofline import roofline
+from api.pages.site.environment import page
 from api.pages.standing import typical_ms
+from api.pages.text.faults import faults
 from api.problems import Refusal
 from api.queues import live_workers
 from api.schemas import SubmissionView

@@ -6,18 +6,16 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
-from sqlalchemy import func, select
 
 from api.administration import change_user, submission_counts, user_named, user_view
 from api.auth import Identity
 from api.body import described, payload
-from api.dependencies import Admin
+from api.dependencies import Admin, Handle
+from api.directory import audit_page, invite_view, make_invite, usable_invites, users_page
 from api.negotiation import see_other
-from api.paging import next_address
 from api.problems import SIGNED_IN, Refusal, documented
 from api.schemas import (
     AuditPage,
-    AuditView,
     InviteBody,
     InviteView,
     NewInvite,
@@ -31,15 +29,13 @@ from api.schemas import (
 )
 from api.sign_in import account_refusal
 from api.tokens import revoke, token_for, tokens_of
-from api.views import base_url
-from kernelgate.accounts import HANDLE, AccountError, audit, create_invite, create_user, find_user
+from kernelgate.accounts import HANDLE, AccountError, audit, create_user, find_user
 from kernelgate.db import transaction
-from kernelgate.models import Audit, Invite, User, now
+from kernelgate.models import Invite
 
 router = APIRouter(prefix="/admin", tags=["admin"])
 REFUSALS = documented(*SIGNED_IN, "missing_role")
 CHANGES = documented("csrf_failed", "cross_site", "invalid_field", "malformed_json")
-Handle = Annotated[str, Path(max_length=64, description="The account's handle.", examples=["ada"])]
 Number = Annotated[int, Path(ge=1, le=2**62, description="Its number, from the list.")]
 
 
@@ -52,18 +48,7 @@ def list_users(
     after: Annotated[str | None, Query(max_length=64, description="Handles after this one; from `next`.")] = None,
 ) -> UserPage:
     """By handle, with how much each submitted."""
-    key = func.lower(User.handle)
-    wanted = select(User).order_by(key).limit(limit + 1)
-    if search:
-        wanted = wanted.where(key.contains(search.lower(), autoescape=True))
-    if after:
-        wanted = wanted.where(key > after.lower())
-    with transaction() as database:
-        users = database.scalars(wanted).all()
-        counts = submission_counts(database, [user.id for user in users])
-    items = [user_view(user, counts.get(user.id, 0)) for user in users[:limit]]
-    more = len(users) > limit
-    return UserPage(items=items, next=next_address(request, after=items[-1].handle) if more else None)
+    return users_page(request, search=search, limit=limit, after=after)
 
 
 @router.post(
@@ -157,13 +142,7 @@ def revoke_any(request: Request, admin: Admin, id: Number) -> Any:  # noqa: A002
 @router.get("/invites", summary="Invites that can be used", responses=REFUSALS)
 def list_invites(admin: Admin) -> list[InviteView]:  # noqa: ARG001
     """Newest first, without their links, which were shown once."""
-    usable = select(Invite).where(Invite.uses_left > 0, Invite.expires_at > now()).order_by(Invite.id.desc())
-    with transaction() as database:
-        return [_invite_view(invite) for invite in database.scalars(usable)]
-
-
-def _invite_view(invite: Invite) -> InviteView:
-    return InviteView.model_validate({name: getattr(invite, name) for name in InviteView.model_fields})
+    return usable_invites()
 
 
 @router.post(
@@ -177,17 +156,6 @@ def _invite_view(invite: Invite) -> InviteView:
 async def add_invite(request: Request, admin: Admin, body: Annotated[InviteBody, Depends(payload(InviteBody))]) -> Any:
     """The link is in the answer, this once. Whoever opens it chooses a handle and has an account."""
     return await run_in_threadpool(make_invite, request, admin, body)
-
-
-def make_invite(request: Request, admin: Identity, body: InviteBody) -> NewInvite:
-    """An invite and its link."""
-    with transaction() as database:
-        by = database.get_one(User, admin.user_id)
-        invite, secret = create_invite(database, by=by, role=body.role, uses=body.uses, days=body.days, note=body.note)
-        database.refresh(invite)
-        audit(database, admin.handle, "invite.create", f"invite {invite.id}", role=str(body.role), uses=body.uses)
-        url = f"{base_url(request)}/invite/{secret}"
-        return NewInvite.model_validate({**_invite_view(invite).model_dump(), "url": url})
 
 
 @router.post(
@@ -204,7 +172,7 @@ def revoke_invite(request: Request, admin: Admin, id: Number) -> Any:  # noqa: A
             raise Refusal("unusable_invite", "There is no such invite.", field="path.id", value=id)
         invite.uses_left = 0
         audit(database, admin.handle, "invite.revoke", f"invite {invite.id}")
-        answer = _invite_view(invite)
+        answer = invite_view(invite)
     return see_other(request, "/admin/invites") or answer
 
 
@@ -216,9 +184,4 @@ def list_audit(
     before: Annotated[int | None, Query(ge=1, le=2**62, description="Only lines before this one; from `next`.")] = None,
 ) -> AuditPage:
     """Newest first."""
-    wanted = select(Audit).order_by(Audit.id.desc()).limit(limit + 1)
-    with transaction() as database:
-        rows = database.scalars(wanted if before is None else wanted.where(Audit.id < before)).all()
-    names = AuditView.model_fields
-    items = [AuditView.model_validate({name: getattr(row, name) for name in names}) for row in rows[:limit]]
-    return AuditPage(items=items, next=next_address(request, before=items[-1].id) if len(rows) > limit else None)
+    return audit_page(request, limit=limit, before=before)

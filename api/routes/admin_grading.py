@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.concurrency import run_in_threadpool
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session, defer
 
-from api.administration import admin_stages, change_stage, hide, rejudge_one, rejudge_stage
+from api.administration import admin_stages, all_stages, change_stage, hide, rejudge_one, rejudge_stage
 from api.auth import Identity
 from api.body import described, payload
 from api.catalog import Catalog
 from api.dependencies import Admin, Bell, StageCatalog, StageName, SubmissionId
 from api.held import dismiss, held_submissions, release
 from api.negotiation import see_other
+from api.overview import queue_overview
 from api.problems import documented
-from api.queues import alive_since, live_workers
 from api.routes.admin import CHANGES, REFUSALS
 from api.schemas import (
     AdminStage,
@@ -26,19 +23,16 @@ from api.schemas import (
     HeldList,
     HideBody,
     QueueOverview,
-    QueueView,
     RejudgeBody,
     Rejudged,
     StageChange,
     SubmissionSummary,
     SubmissionView,
-    WorkerView,
 )
 from api.views import summary, view
 from kernelgate.accounts import audit
 from kernelgate.db import transaction
-from kernelgate.models import Submission, WorkerRow
-from kernelgate.verdicts import State
+from kernelgate.models import Submission
 
 router = APIRouter(prefix="/admin", tags=["admin"])
 _SHOWN_IDS = 1000
@@ -48,62 +42,14 @@ _SHOWN_IDS = 1000
 def get_queue(request: Request, admin: Admin) -> QueueOverview:  # noqa: ARG001
     """What waits and for how long, what runs, and every worker with its health; `live` ones had a heartbeat lately."""
     with transaction() as database:
-        running = (
-            select(Submission).where(Submission.state == State.RUNNING).options(defer(Submission.source)).limit(200)
-        )
-        return QueueOverview(
-            queues=queue_views(database),
-            workers=worker_views(database),
-            running=[summary(request, row) for row in database.scalars(running.order_by(Submission.claimed_at))],
-        )
-
-
-def queue_views(database: Session) -> list[QueueView]:
-    """Every queue that has work or a live worker."""
-    live = Counter(queue for worker in live_workers(database) for queue in worker.queues)
-    queued, running = (func.count().filter(Submission.state == state) for state in (State.QUEUED, State.RUNNING))
-    oldest = func.extract(
-        "epoch", func.now() - func.min(Submission.created_at).filter(Submission.state == State.QUEUED)
-    )
-    rows = database.execute(
-        select(Submission.queue, queued, running, oldest)
-        .where(Submission.state.in_([State.QUEUED, State.RUNNING]))
-        .group_by(Submission.queue)
-    ).all()
-    found = {
-        name: QueueView(
-            queue=name,
-            queued=waiting,
-            running=busy,
-            oldest_queued_s=None if age is None else float(age),
-            live_workers=live[name],
-        )
-        for name, waiting, busy, age in rows
-    }
-    for name in live:
-        found.setdefault(name, QueueView(queue=name, queued=0, running=0, live_workers=live[name]))
-    return [found[name] for name in sorted(found)]
-
-
-def worker_views(database: Session) -> list[WorkerView]:
-    since = alive_since()
-    rows = database.scalars(select(WorkerRow).order_by(WorkerRow.heartbeat_at.desc()).limit(200))
-    names = [name for name in WorkerView.model_fields if name != "live"]
-    return [
-        WorkerView.model_validate({**{name: getattr(row, name) for name in names}, "live": row.heartbeat_at >= since})
-        for row in rows
-    ]
+        return queue_overview(request, database)
 
 
 @router.get("/stages", summary="Stages with their verification", responses=REFUSALS)
 def list_admin_stages(admin: Admin, catalog: StageCatalog) -> AdminStages:  # noqa: ARG001
     """Also the folders that are no usable stage, with why."""
-    return _stages(catalog)
-
-
-def _stages(catalog: Catalog) -> AdminStages:
     with transaction() as database:
-        return AdminStages(stages=admin_stages(database, catalog.stages()), broken=catalog.broken())
+        return all_stages(database, catalog)
 
 
 @router.post("/stages/reload", summary="Read the stage folders again", response_model=AdminStages, responses=REFUSALS)
@@ -112,7 +58,8 @@ def reload_stages(request: Request, admin: Admin, catalog: StageCatalog) -> Any:
     catalog.reload()
     with transaction() as database:
         audit(database, admin.handle, "stage.reload", "all stages")
-    return see_other(request, "/admin/stages") or _stages(catalog)
+        answer = all_stages(database, catalog)
+    return see_other(request, "/admin/stages") or answer
 
 
 @router.post(

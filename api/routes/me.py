@@ -12,7 +12,7 @@ from api.auth import Identity
 from api.body import described, payload
 from api.dependencies import Reader, Submitter
 from api.negotiation import see_other
-from api.paging import Before, Limit, submissions_page
+from api.paging import Before, Limit, filtered, submissions_page
 from api.problems import SIGNED_IN, documented
 from api.schemas import Me, NewToken, SubmissionPage, TokenBody, TokenView
 from api.tokens import own_token, revoke, tokens_of
@@ -55,9 +55,7 @@ def my_submissions(
     verdict: Annotated[Verdict | None, Query(description="Only with this verdict.")] = None,
 ) -> SubmissionPage:
     """Newest first; `next` leads to older ones."""
-    wanted = select(Submission).where(Submission.user_id == identity.user_id)
-    for column, value in ((Submission.stage, stage), (Submission.state, state), (Submission.verdict, verdict)):
-        wanted = wanted if value is None else wanted.where(column == value)
+    wanted = filtered(identity.user_id, stage=stage, state=state, verdict=verdict)
     with transaction() as database:
         return submissions_page(request, database, wanted, limit=limit, before=before)
 

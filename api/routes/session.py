@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from api.auth import check_same_site, clear_cookie, set_cookie
+from api.auth import clear_cookie, set_cookie
 from api.body import described, payload
-from api.dependencies import viewer
+from api.dependencies import same_site, viewer
 from api.negotiation import see_other
 from api.problems import documented
 from api.schemas import HandleBody, SignedIn, SignedUp, SignInBody
@@ -17,10 +17,6 @@ from api.sign_in import Opened, accept_invite, local_page, sign_in, sign_out, si
 
 router = APIRouter(tags=["account"])
 _REFUSALS = documented("malformed_json", "cross_site", "invalid_field", "too_many_sign_ins")
-
-
-async def same_site(request: Request) -> None:
-    check_same_site(request)
 
 
 def _answer(request: Request, response: Response, opened: Opened, page: str) -> Any:

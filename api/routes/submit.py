@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -10,14 +11,15 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.responses import PlainTextResponse
 
 from api.auth import Identity
-from api.body import Upload, content_type, inlined, read_form, read_json, unsupported, validated
+from api.body import inlined
 from api.catalog import Catalog
 from api.dependencies import Bell, EventHub, StageCatalog, Submitter
 from api.events import wait_final
 from api.negotiation import JSON, TEXT, preferred, see_other
 from api.problems import SIGNED_IN, Refusal, documented
-from api.schemas import SubmissionView, SubmitBody, SubmitForm
+from api.schemas import SubmissionView, SubmitBody
 from api.submissions import Sent, create
+from api.submitted import read_submission
 from api.views import plain_view, view
 from kernelgate.db import transaction
 from kernelgate.models import Submission
@@ -36,7 +38,7 @@ _FORM_SCHEMA = {
         "file": {
             "type": "string",
             "format": "binary",
-            "description": "The source file. A text field `source` also does.",
+            "description": "The source file. A text field `source` also does; of both the file counts.",
         },
         "wait": {"type": "number", "minimum": 0},
         "gpu": {"type": "string"},
@@ -92,8 +94,8 @@ async def submit(
     A file that cannot be graded at all (empty, binary, too large, another ending) is refused here; one that does not compile
     is graded and gets `compile_error`.
     """
-    sent, stated = await _read(request)
-    sent = _keyed(sent, idempotency_key, identity)
+    sent, stated = await read_submission(request, "web" if identity.via == "session" else "api")
+    sent = _keyed(sent, idempotency_key)
     submission, new = await run_in_threadpool(_store, identity, sent, catalog)
     if new:
         bell.ring(submission.id, submission.queue)
@@ -111,57 +113,7 @@ async def submit(
     return answer
 
 
-async def _read(request: Request) -> tuple[Sent, float | None]:
-    """What was sent, and its `wait`."""
-    kind = content_type(request)
-    if kind == "application/json":
-        body = validated(SubmitBody, await read_json(request))
-        return Sent(body.stage, _encoded(body.source), body.filename, gpu=body.gpu), body.wait
-    if kind in ("multipart/form-data", "application/x-www-form-urlencoded"):
-        return await _read_form(request)
-    raise unsupported(request, ("multipart/form-data", "application/json"))
-
-
-async def _read_form(request: Request) -> tuple[Sent, float | None]:
-    fields: dict[str, Any] = {**await read_form(request)}
-    upload, text = fields.pop("file", None), fields.pop("source", None)
-    # A browser's form has both: an editor and a file to choose; the one that was left empty does not count.
-    if isinstance(upload, Upload) and not upload.filename and not upload.content and text is not None:
-        upload = None
-    if isinstance(text, str) and not text and isinstance(upload, Upload):
-        text = None
-    filename = fields.pop("filename", None) if text is not None else None
-    form = validated(SubmitForm, {name: value for name, value in fields.items() if value != "" or name == "stage"})
-    if upload is not None and text is not None:
-        raise Refusal("malformed_form", "Both `file` and `source` were sent.", field="source", accepted="one of them")
-    if isinstance(text, str):
-        # HTML forms send every line end as CRLF.
-        return Sent(form.stage, _encoded(text.replace("\r\n", "\n")), filename, gpu=form.gpu), form.wait
-    if isinstance(upload, Upload):
-        return Sent(form.stage, upload.content, upload.filename, gpu=form.gpu), form.wait
-    raise Refusal(
-        "invalid_field",
-        "The field `file` is missing or is no file.",
-        field="file",
-        value=upload,
-        accepted="a file, as in: curl -F stage=… -F file=@name",
-    )
-
-
-def _encoded(text: str) -> bytes:
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        code = ord(text[error.start])
-        raise Refusal(
-            "not_utf8",
-            f"Character {error.start} (U+{code:04X}) is half of a surrogate pair.",
-            field="source",
-            accepted="UTF-8 text",
-        ) from error
-
-
-def _keyed(sent: Sent, key: str | None, identity: Identity) -> Sent:
+def _keyed(sent: Sent, key: str | None) -> Sent:
     if key is not None and not _KEY.fullmatch(key):
         raise Refusal(
             "invalid_field",
@@ -170,8 +122,7 @@ def _keyed(sent: Sent, key: str | None, identity: Identity) -> Sent:
             value=key,
             accepted="1 to 128 printable ASCII characters without spaces",
         )
-    via = "web" if identity.via == "session" else "api"
-    return Sent(sent.stage, sent.source, sent.filename, sent.gpu, key, via)
+    return replace(sent, idempotency_key=key)
 
 
 def _store(identity: Identity, sent: Sent, catalog: Catalog) -> tuple[Submission, bool]:

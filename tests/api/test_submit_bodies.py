@@ -100,12 +100,6 @@ ODD_FORMS = {
         400,
         "malformed_form",
     ),
-    "both": (
-        "multipart/form-data; boundary=XX",
-        multipart(STAGE_PART, FILE_PART, b'Content-Disposition: form-data; name="source"\r\n\r\nx'),
-        400,
-        "malformed_form",
-    ),
     "unknown field": (
         "multipart/form-data; boundary=XX",
         multipart(STAGE_PART, FILE_PART, b'Content-Disposition: form-data; name="verdict"\r\n\r\naccepted'),

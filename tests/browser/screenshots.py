@@ -28,7 +28,8 @@ PAGES = {
     "leaderboards": "/leaderboard", "leaderboard": "/leaderboard/online_attention",
     "leaderboard-values": "/leaderboard/online_softmax",
     "mine": "/me/submissions", "account": "/me/tokens", "docs": "/docs/measuring", "admin-queue": "/admin/queue",
-    "admin-held": "/admin/held", "admin-submissions": "/admin/submissions", "admin-stages": "/admin/stages", "admin-stage": f"/admin{SOFTMAX}?preview=1",
+    "admin-held": "/admin/held", "admin-submissions": "/admin/submissions",
+    "admin-stages": "/admin/stages", "admin-stage": f"/admin{SOFTMAX}?preview=1",
     "admin-users": "/admin/users", "admin-user": "/admin/users/ada", "admin-invites": "/admin/invites",
     "admin-audit": "/admin/audit",
 }  # fmt: skip

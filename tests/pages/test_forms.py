@@ -36,6 +36,34 @@ def test_a_chosen_file_wins(site: Site) -> None:
         assert database.scalars(select(Submission)).one().source == b"FILE = 1\n"
 
 
+def test_the_page_and_the_api_read_a_form_by_the_same_rules(site: Site) -> None:
+    """The same bytes, once as a browser sends them and once as a client: the same submission or the same refusal."""
+    _, ada = site.sign_in("ada")
+    token = csrf(check(ada.get(STAGE)))
+    text = {"csrf_token": token, "stage": "online_softmax", "source": "t = 1\r\n"}
+    nothing = {"csrf_token": token, "stage": "online_softmax"}
+    forms = [
+        (text, {"file": ("mine.py", b"f = 1\n")}, b"f = 1\n"),
+        (text, {"file": ("", b"")}, b"t = 1\n"),
+        (text, {"file": ("mine.cu", b"f = 1\n")}, "wrong_filename"),
+        (text, {"file": ("mine.py", b"")}, "empty_source"),
+        ({**text, "verdict": "accepted"}, {"file": ("", b"")}, "invalid_field"),
+        (nothing, {"file": ("", b"")}, "invalid_field"),
+        (nothing, {"other": ("a.py", b"x")}, "invalid_field"),
+    ]
+    for data, files, wanted in forms:
+        page = ada.post("/submit", data=data, files=files, follow_redirects=False)
+        client = ada.post("/submit", data=data, files=files, headers={"Accept": "application/json"})
+        if isinstance(wanted, bytes):
+            assert (page.status_code, client.status_code) == (303, 202)
+            ids = [page.headers["location"].rsplit("/", 1)[1], client.json()["id"]]
+            with transaction() as database:
+                assert [database.get_one(Submission, each).source for each in ids] == [wanted, wanted]
+        else:
+            assert client.json()["code"] == wanted
+            assert client.json()["title"] in check(page, client.status_code)
+
+
 def test_what_is_refused_comes_back_with_the_text(site: Site) -> None:
     _, ada = site.sign_in("ada")
     form = {"csrf_token": csrf(check(ada.get(STAGE))), "stage": "online_softmax"}

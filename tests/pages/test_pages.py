@@ -64,7 +64,7 @@ def test_a_submission_of_nobody_is_not_there(site: Site) -> None:
 
 
 def test_without_a_bundle_pages_stand_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.pages.assets._written_at", lambda _: 0)
+    monkeypatch.setattr("api.pages.site.assets._written_at", lambda _: 0)
     text = check(site.visitor().get("/stages/online_softmax"))
     assert "<script" not in text
     assert 'href="/static/styles/site.css"' in text

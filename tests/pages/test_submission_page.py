@@ -12,8 +12,8 @@ import zlib
 
 import pytest
 
-from api.pages import errormap
-from api.pages.speed import ladder
+from api.pages.drawings import errormap
+from api.pages.drawings.speed import ladder
 from kernelgate.db import transaction
 from kernelgate.models import Role
 from kernelgate.protocol import ErrorMap, Table

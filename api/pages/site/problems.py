@@ -10,8 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
 from api.auth import identify
-from api.pages.environment import page
-from api.pages.stages import wait_words
+from api.pages.site.environment import page, wait_words
 from api.problems import Refusal
 
 log = logging.getLogger(__name__)

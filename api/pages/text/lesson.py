@@ -18,10 +18,10 @@ from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from api.pages.figures import figure
-from api.pages.formula import FormulaError, mathml
-from api.pages.source import highlight
-from api.pages.spoken import spoken
+from api.pages.text.figures import figure
+from api.pages.text.formula import FormulaError, mathml
+from api.pages.text.highlighting import highlight
+from api.pages.text.spoken import spoken
 
 _FIGURE = re.compile(r"figures/([a-z0-9_]+\.svg)")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from api.pages.converging import Look, look
+from api.pages.drawings.converging import Look, look
 from kernelgate.protocol import Event, EventKind
 from kernelgate.stages import Backend
 from kernelgate.verdicts import Phase

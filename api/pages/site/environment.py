@@ -16,7 +16,8 @@ from starlette.responses import HTMLResponse
 
 from api.auth import Identity
 from api.body import CSRF_FIELD
-from api.pages.assets import asset
+from api.pages.site.assets import asset
+from api.problems import Refusal
 from kernelgate.evidence import number
 from kernelgate.models import Role
 from kernelgate.settings import settings
@@ -154,3 +155,9 @@ def _time(moment: datetime, marks: str, words: str) -> Markup:
     """`marks` and `words` are made here, of digits and our own words: nothing in them needs escaping."""
     utc = moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     return Markup(f'<time datetime="{utc}"{marks}>{words}</time>')  # noqa: S704
+
+
+def wait_words(problem: Refusal) -> str:
+    """What Retry-After says, in words; "" when it says nothing."""
+    seconds = problem.headers.get("Retry-After", "")
+    return duration(math.ceil(float(seconds)) * 1000.0) if seconds.isdigit() else ""

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from api.pages.roofline import roofline
+from api.pages.drawings.roofline import roofline
 from kernelgate.protocol import Timing
 
 

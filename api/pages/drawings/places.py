@@ -8,7 +8,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from api.leaderboard import Places
-from api.pages.speed import calibration_of
+from api.pages.drawings.speed import calibration_of
 from api.schemas import LeaderboardRow
 from kernelgate.stages import Stage
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from api.pages.formula import mathml
-from api.pages.spoken import spoken
+from api.pages.text.formula import mathml
+from api.pages.text.spoken import spoken
 
 
 @pytest.mark.parametrize(

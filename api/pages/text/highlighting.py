@@ -12,7 +12,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES, Token, _TokenType
 from pygments.util import ClassNotFound
 
-from api.pages.colours import coloured
+from api.pages.text.colours import coloured
 
 MAX_COLOURED = 256 * 1024
 """Longer sources are shown plain: colouring costs about 1 s a megabyte, and an API process has other callers."""

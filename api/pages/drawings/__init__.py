@@ -1,0 +1,1 @@
+"""What the pages draw: each module turns results into coordinates and words, and knows no request."""
