@@ -72,6 +72,7 @@ class Reason(StrEnum):
     TAPE_DAMAGED = "tape_damaged", "The recording is not one that the recorder can have written.", _CONTRACT
     CHANNEL_MISUSED = "channel_misused", "The submission wrote to the channel of its grader.", _CONTRACT
     WORKSPACE = "workspace", "Device memory beyond what the stage allows was asked for.", _CONTRACT
+    CLOCK_MOVED = "clock_moved", "The card's events tell another time than the host's clock does.", _CONTRACT
     FORBIDDEN_CALL = "forbidden_call", "A function was called that cannot be recorded.", _CONTRACT
     UNRECORDABLE_CALL = "unrecordable_call", "A CUDA call was made whose effect no replay can repeat.", _CONTRACT
     MANAGED_MEMORY = "managed_memory", "Memory that host and device share was asked for.", _CONTRACT
@@ -106,6 +107,7 @@ class Reason(StrEnum):
     OUTPUT_LIMIT = "output_limit", "More was printed than the stage allows.", _RUNTIME
     SCRATCH_LIMIT = "scratch_limit", "More files were written than the stage allows.", _RUNTIME
     NOT_LOADABLE = "not_loadable", "The compiled library does not load.", _RUNTIME
+    DRIVER_CRASHED = "driver_crashed", "The driver ended the process that held the device code.", _RUNTIME
     ILLEGAL_ADDRESS = "illegal_address", "A kernel used memory outside of the buffers it was given.", _RUNTIME
     MISALIGNED_ADDRESS = "misaligned_address", "A kernel used an address that its type cannot have.", _RUNTIME
     KERNEL_FAILED = "kernel_failed", "A kernel failed on the device, which says no more.", _RUNTIME

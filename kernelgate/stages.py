@@ -82,7 +82,8 @@ class Seam(Strict):
 class Limits(Strict):
     """What one submission may use: seconds of wall clock, MiB of memory and scratch, KiB of output and source.
 
-    On a GPU also: KiB of workspace it may allocate there, and KiB of `__device__` and `__constant__` variables.
+    On a GPU also: KiB of workspace it may allocate there, of `__device__` and `__constant__` variables, and of the stack
+    frames of all threads that are resident at once.
     """
 
     wall_s: float = Field(60.0, gt=0)
@@ -94,6 +95,7 @@ class Limits(Strict):
     processes: int = Field(64, gt=0)
     workspace_kb: int = Field(0, ge=0)
     static_kb: int = Field(64, ge=0)
+    frames_kb: int = Field(65_536, ge=0)
 
 
 class Tolerance(Strict):

@@ -167,6 +167,7 @@ def _result(job: Job, backend: Backend, judged: Judged, reason: Reason, message:
         cases=cases,
         wrong=judged.wrong,
         timing=job.timing,
+        held=job.held,
         resources=job.resources,
         output=printable(job.output, limit=TEXT_LIMIT),
         log=printable(job.log, limit=TEXT_LIMIT),

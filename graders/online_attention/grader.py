@@ -76,21 +76,6 @@ def finish(case: Case, inputs: Arrays, written: Arrays) -> Arrays:
         return {"attention": attention, "block": block.tail(attention, inputs["hidden"]).astype(np.float32)}
 
 
-def again(case: Case, inputs: Arrays, rng: np.random.Generator) -> Arrays:
-    """Another slab of the same distribution for a timed call: tokens in a new order, dims with new signs.
-
-    Queries and keys share their signs, so scores are those of the reordered tokens; values get signs of their own.
-    """
-    del case
-    qkv = inputs["qkv"]
-    signs = np.empty(block.QKV_WIDTH, np.float32)
-    shared = rng.choice(np.array([-1, 1], np.float32), (KV_HEADS, DIM))
-    signs[: block.KEY] = np.repeat(shared, HEADS // KV_HEADS, axis=0).reshape(-1)
-    signs[block.KEY : block.VALUE] = shared.reshape(-1)
-    signs[block.VALUE :] = rng.choice(np.array([-1, 1], np.float32), block.QKV_WIDTH - block.VALUE)
-    return {"qkv": np.take(qkv, rng.permutation(len(qkv)), axis=0) * signs}
-
-
 def work(case: Case) -> float:
     """Floating-point operations of causal attention: a multiply-add a dim for each score and again for each value."""
     tokens = int(str(case.params["tokens"]))

@@ -80,18 +80,6 @@ def inputs(case: Case, rng: np.random.Generator) -> Arrays:
     return made
 
 
-def again(case: Case, inputs: Arrays, rng: np.random.Generator) -> Arrays:
-    """Another input of the same distribution for a timed call: tokens in a new order, dims with new signs.
-
-    Queries and keys share their signs, so scores are those of the reordered tokens; values get signs of their own.
-    """
-    tokens, dim = _sizes(case)
-    order = rng.permutation(tokens)
-    shared, own = (rng.integers(0, 2, dim, dtype=np.uint16) << 15 for _ in range(2))
-    signs = {"q": shared, "k": shared, "v": own}
-    return {name: (inputs[name].view(np.uint16)[order] ^ sign).view(inputs[name].dtype) for name, sign in signs.items()}
-
-
 def workspace(case: Case) -> int:
     """Bytes besides the output: six splits of float32 partial results with two statistics a row, and room for descriptors."""
     tokens, dim = _sizes(case)

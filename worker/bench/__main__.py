@@ -1,152 +1,164 @@
-"""`python -m worker.bench`: serves one submission over frames on its standard input and output, then ends.
+"""`python -m worker.bench PRINTS ARENA`: a player. Serves the orders of worker/gpu/protocol.py on its standard streams.
 
-Orders: `examine`, `module` (a cubin), `case` (a tape and its inputs), `measure`. Answers: `ready`, `well`, `loaded`, `result`,
-`progress`, `measured`, or an ending: `fault`, `time_limit`, `refused`, `wrong_when_timed`, `broken` (ours). What device code
-prints goes to a file, never to the channel. With `--probe` it only says what the card is.
+PRINTS: a file for what device code prints, so that it never reaches the channel. ARENA: the descriptor of the shared memory
+that timed inputs and outputs lie in. With `--probe` it only says what the card is.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import sys
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from cuda.bindings import driver as cu
+from numpy.typing import NDArray
 
 from kernelgate.settings import settings
-from kernelgate.stages import load_stage
-from worker.bench import against_torch
 from worker.bench.card import Card
 from worker.bench.clocks import Clocks
 from worker.bench.driver import CudaError, Events, TimedOutError, check, settle
-from worker.bench.measure import Bout, Samples, WrongWhenTimedError
-from worker.bench.memory import POISON, AddressTakenError, Mapped
-from worker.bench.outcome import Call, Peaks, measured
+from worker.bench.guard import Guard
+from worker.bench.memory import AddressTakenError, Mapped
 from worker.bench.replay import Joined, Module, Replay, UnplayableError
-from worker.bench.statistics import Ratio
-from worker.gpu import lock
+from worker.bench.timed import Bracket, Call, mapped_call
+from worker.bench.torch_graphs import NoTorchError, torch_calls
+from worker.gpu import lock, protocol
+from worker.gpu.arena import mapped as mapped_arena
 from worker.judging import frames
-from worker.judging.grader import Grader
-from worker.recording.placement import WORKSPACE, Buffer
+from worker.recording.placement import WORKSPACE
 from worker.recording.tape import read_tape
 
 MAX_PAYLOAD = 1 << 30
+PRINT_BYTES = 64 << 10
+"""Device memory for what kernels print; a call that prints more overwrites its own words."""
+SPIN_S = 0.05
+Send = Callable[..., None]
 
 
-class Bench:
-    """One submission's modules and the card they run on."""
+class Player:
+    """One side's modules and the card they run on."""
 
-    def __init__(self, card: Card, send: Callable[..., None]) -> None:
-        self.card = card
-        self.send = send
-        self.modules: dict[str, Module] = {}
+    def __init__(self, card: Card, send: Send, prints: int, arena: NDArray[np.uint8] | None) -> None:
+        self.card, self.send, self.prints, self.arena = card, send, prints, arena
+        self.modules = Joined()
+        self.guard: Guard | None = None
+        self.brackets: dict[str, Bracket] = {}
+        self.stack = ExitStack()
         self.stream = check(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
         self.events = Events(self.stream)
+        self.clocks = Clocks(card.bus)
+        check(cu.cuCtxSetLimit(cu.CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE, PRINT_BYTES))
 
-    def examine(self, order: dict[str, Any], payload: bytes) -> None:
-        """Looks at the card again: this process may have waited long for its submission."""
-        del order, payload
+    def serve(self, order: protocol.Order, payload: bytes) -> None:
+        match order:
+            case protocol.Examine():
+                self._examine()
+            case protocol.LoadModule():
+                self._load(order, payload)
+            case protocol.RunCase():
+                self._run_case(order, payload)
+            case protocol.Hold() | protocol.HoldTorch():
+                self._hold(order, payload)
+            case protocol.Stage():
+                self._held(order.name).stage([self.modules])
+                self.send(protocol.Staged())
+            case protocol.Attend():
+                self._held(order.name).attend()
+                self.send(protocol.Attending())
+            case protocol.Start():
+                ns, roots = self._held(order.name).start(payload)
+                self.send(protocol.Done(ns), roots)
+            case protocol.Collect():
+                self._collect(order.name)
+            case protocol.TimeAlone():
+                self.send(protocol.Timed(self._held(order.name).alone(order.times)))
+
+    def _held(self, name: str) -> Bracket:
+        if name not in self.brackets:
+            raise ValueError(f"no bracket {name!r} is held")
+        return self.brackets[name]
+
+    def _examine(self) -> None:
+        """This process may have waited long for its submission."""
         with lock.shared():
             self.card.examine()
-        self.send({"kind": "well", "strangers": self.card.strangers()})
+        self.send(protocol.Well(tuple(self.card.strangers())))
 
-    def module(self, order: dict[str, Any], payload: bytes) -> None:
-        if "prefix" in order:
-            joined = self.modules.setdefault(order["which"], Joined())
-            assert isinstance(joined, Joined)  # noqa: S101 - one `which` has prefixes or has none
-            joined.add(order["prefix"], Module(payload))
+    def _load(self, order: protocol.LoadModule, payload: bytes) -> None:
+        if order.trusted:
+            self.guard = Guard(payload, self.stream)
         else:
-            self.modules[order["which"]] = Module(payload)
-        self.send({"kind": "loaded"})
+            module = Module(payload)
+            module.variables  # noqa: B018 - read before anything is launched
+            self.modules.add(order.prefix, module)
+        self.send(protocol.Loaded())
 
-    def case(self, order: dict[str, Any], payload: bytes) -> None:
+    def _run_case(self, order: protocol.RunCase, payload: bytes) -> None:
         """Runs one tape once: poisoned outputs, given inputs; answers with the outputs and what else was touched."""
-        buffers = {name: Buffer(**fields) for name, fields in order["buffers"].items()}
-        tape, at = payload[: order["tape"]], order["tape"]
+        at = order.tape
         free = int(check(cu.cuMemGetInfo())[0])
         with ExitStack() as stack:
-            mapped = {name: stack.enter_context(Mapped(buffer, self.card.device)) for name, buffer in buffers.items()}
-            replay = Replay(self.modules["user"], read_tape(tape, buffers), self.card.context)
+            held = {n: stack.enter_context(Mapped(buffer, self.card.device)) for n, buffer in order.buffers.items()}
+            replay = Replay(self.modules, read_tape(payload[:at], order.buffers), self.card.context)
+            self.modules.restore()
             inputs = {}
-            for name, held in mapped.items():
-                if held.buffer.written:
-                    held.fill(POISON)
-                else:
-                    inputs[name] = np.frombuffer(payload, np.float32, held.buffer.size // 4, at)
-                    at += held.buffer.size
-                    held.write(inputs[name])
+            for name, mapped in held.items():
+                if not mapped.buffer.written:
+                    inputs[name] = np.frombuffer(payload, np.uint8, mapped.buffer.size, at)
+                    at += mapped.buffer.size
+                    mapped.write(inputs[name])
             settle()
             self.events.begin()
             replay.launch(self.stream)
-            ms = self.events.finish(order["within_s"])
+            ms = self.events.finish(order.within_s)
             settle()
             peak = free - int(check(cu.cuMemGetInfo())[0])
-            changed = [n for n, values in inputs.items() if mapped[n].read().tobytes() != values.tobytes()]
-            strayed = [name for name, held in mapped.items() if held.strayed()]
-            written = [held for name, held in mapped.items() if held.buffer.written and name != WORKSPACE]
-            outputs = b"".join(held.read().tobytes() for held in written)
+            changed = [n for n, values in inputs.items() if not np.array_equal(held[n].read(), values)]
+            strayed = [name for name, mapped in held.items() if mapped.strayed()]
+            written = [mapped for name, mapped in held.items() if mapped.buffer.written and name != WORKSPACE]
+            outputs = b"".join(mapped.read().tobytes() for mapped in written)
             replay.close()
-        found = {"ms": ms, "changed": changed, "strayed": strayed, "occupancy": replay.occupancy, "peak": peak}
-        self.send({"kind": "result", **found}, outputs)
+        printed = os.fstat(self.prints).st_size
+        self.send(
+            protocol.CaseResult(ms, tuple(changed), tuple(strayed), replay.occupancy, peak, printed),
+            outputs,
+        )
 
-    def measure(self, order: dict[str, Any], payload: bytes) -> None:
-        """Times baseline and submission in turn. The payload is both tapes and then the input to draw others from."""
-        if order.get("peer") == "torch":
-            against_torch.measure(self, order, payload)
-            return
-        stage = load_stage(Path(order["stage"]))
-        grader = Grader(stage)
-        case = next(case for case in stage.spec.cases if case.name == order["case"])
-        groups = {
-            group: {name: Buffer(**fields) for name, fields in order[group].items()}
-            for group in ("inputs", "user", "baseline")
-        }
-        user_tape, baseline_tape = payload[: order["tapes"][0]], payload[order["tapes"][0] : sum(order["tapes"])]
-        at, base = sum(order["tapes"]), {}
-        for name, shape in order["shapes"].items():
-            count = int(np.prod(shape))
-            base[name] = np.frombuffer(payload, np.float32, count, at).reshape(shape)
-            at += 4 * count
-        with ExitStack() as stack:
-            held = {
-                group: {name: stack.enter_context(Mapped(b, self.card.device)) for name, b in buffers.items()}
-                for group, buffers in groups.items()
-            }
-            bout = Bout(
-                stream=self.stream,
-                baseline=self._replay("baseline", baseline_tape, {**groups["inputs"], **groups["baseline"]}),
-                user=self._replay("user", user_tape, {**groups["inputs"], **groups["user"]}),
-                inputs=held["inputs"],
-                baseline_outputs=held["baseline"],
-                user_outputs=held["user"],
-                fresh=lambda rng: grader.again(case, base, rng),
-                tolerance=stage.tolerance(case),
-                clocks=Clocks(self.card.bus),
-                call_s=order["within_s"],
-                ahead=not self.card.host_readable,
-            )
-            result: tuple[Samples, Ratio | None] = (Samples(), None)
-            for result in bout.run(order["gate"], order["measure_s"]):
-                self._progress(*result)
-            bout.close()
-        moved = sum(buffer.size for group in ("inputs", "baseline") for buffer in groups[group].values())
-        peaks = Peaks(self.card.fp32_peak(), self.card.bandwidth_peak())
-        self.send(measured(*result, Call(grader.work(case), moved), peaks, {}))
+    def _hold(self, order: protocol.Hold | protocol.HoldTorch, payload: bytes) -> None:
+        facts: dict[str, str | float] = {}
+        if isinstance(order, protocol.HoldTorch):
+            calls, facts = torch_calls(order, self.stack, self.card.device, self.stream)
+        else:
+            calls = self._replays(order, payload)
+        if self.guard is None or self.arena is None:
+            raise ValueError("timed calls need the guard's kernels and an arena")
+        self.brackets[order.name] = Bracket(calls, self.guard, self.arena, self.stream, order.within_s)
+        self.send(protocol.Held(facts))
 
-    def _replay(self, which: str, tape: bytes, buffers: dict[str, Buffer]) -> Replay:
-        return Replay(self.modules[which], read_tape(tape, buffers), self.card.context)
+    def _replays(self, order: protocol.Hold, payload: bytes) -> list[Call]:
+        calls, at = [], 0
+        for places in order.calls:
+            inputs, written, outputs = mapped_call(self.stack, places, self.card.device)
+            tape = read_tape(payload[at : at + places.tape], places.buffers)
+            at += places.tape
+            work = Replay(self.modules, tape, self.card.context)
+            calls.append(Call(work, inputs, written, dict(outputs), places))
+        return calls
 
-    def _progress(self, samples: Samples, found: Ratio | None) -> None:
-        if found is not None:
-            numbers = {"speedup": found.value, "low": found.low, "high": found.high}
-            self.send({"kind": "progress", "pairs": len(samples.user), **numbers})
+    def _collect(self, name: str) -> None:
+        ms, changed, strayed = self._held(name).collect()
+        reading = self.clocks.read()
+        self.send(
+            protocol.Collected(ms, changed, strayed, reading.sm_mhz, reading.celsius, reading.slowed or ""),
+        )
 
 
-def serve(channel: BinaryIO, send: Callable[..., None]) -> None:
+def serve(channel: BinaryIO, send: Send, prints: int, arena: NDArray[np.uint8] | None) -> None:
     """Answers orders until the worker closes the channel or the submission ends the context."""
 
     def read(count: int) -> bytes:
@@ -158,45 +170,73 @@ def serve(channel: BinaryIO, send: Callable[..., None]) -> None:
     try:
         with lock.shared():
             card = Card()
-            bench = Bench(card, send)
-        send({"kind": "ready", **card.facts()})
+            player = Player(card, send, prints, arena)
+        send(card.ready())
         if "--torch" in sys.argv:
-            against_torch.warm()
+            _warm_torch()
         while True:
-            order, payload = frames.receive(read, max_payload=MAX_PAYLOAD)
-            kinds = {"examine": bench.examine, "module": bench.module, "case": bench.case, "measure": bench.measure}
-            kinds[order["kind"]](order, payload)
+            header, payload = frames.receive(read, max_payload=MAX_PAYLOAD)
+            order = protocol.message(header)
+            player.serve(order, payload)
+            if isinstance(order, protocol.Attend):
+                _look_out(channel)
     except EOFError:
         return
-    except TimedOutError:
-        send({"kind": "time_limit"})
-    except CudaError as error:
-        send({"kind": "fault", "name": error.name, "what": str(error)[:500]})
-    except (UnplayableError, AddressTakenError, WrongWhenTimedError) as error:
-        endings = {
-            UnplayableError: "refused",
-            AddressTakenError: "address_taken",
-            WrongWhenTimedError: "wrong_when_timed",
-        }
-        send({"kind": endings[type(error)], "what": str(error)[:1000]})
     except Exception as error:
-        send({"kind": "broken", "what": f"{type(error).__name__}: {str(error)[:1000]}"})
+        send(_ending(error))
+
+
+def _look_out(channel: BinaryIO) -> None:
+    """Waits a moment for the order to start without sleeping: waking up would take longer than some calls, and never the
+    same.
+    """
+    poll = select.poll()
+    poll.register(channel.fileno(), select.POLLIN)
+    deadline = time.monotonic() + SPIN_S
+    while not poll.poll(0) and time.monotonic() < deadline:
+        pass
+
+
+def _ending(error: Exception) -> protocol.Ended:
+    match error:
+        case TimedOutError():
+            return protocol.Ended("time_limit")
+        case CudaError():
+            return protocol.Ended("fault", str(error)[:500], error.name)
+        case UnplayableError():
+            return protocol.Ended("refused", str(error)[:1000])
+        case AddressTakenError():
+            return protocol.Ended("address_taken", str(error)[:1000])
+        case NoTorchError():
+            return protocol.Ended("no_torch", str(error)[:300])
+        case _:
+            return protocol.Ended("broken", f"{type(error).__name__}: {str(error)[:1000]}")
+
+
+def _warm_torch() -> None:
+    """Imports torch before it is needed; that it is missing is said when it is."""
+    from worker.bench.torch_graphs import program
+
+    try:
+        program()
+    except NoTorchError:
+        return
 
 
 def main() -> None:
+    probe = sys.argv[1:] == ["--probe"]
     out = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(
-        os.open(os.devnull, os.O_WRONLY) if len(sys.argv) < 2 or sys.argv[1] == "--probe" else _prints(sys.argv[1]), 1
-    )
+    prints = os.open(os.devnull, os.O_WRONLY) if probe else _prints(sys.argv[1])
+    os.dup2(prints, 1)
 
-    def send(header: dict[str, Any], payload: bytes = b"") -> None:
-        data = memoryview(frames.encode(header, payload))
+    def send(answer: protocol.Answer, payload: bytes = b"") -> None:
+        data = memoryview(frames.encode(protocol.header(answer), payload))
         while data:
             data = data[out.write(data) :]
 
     settings()
-    channel = open(os.devnull, "rb") if sys.argv[1:] == ["--probe"] else sys.stdin.buffer  # noqa: SIM115, PTH123
-    serve(channel, send)
+    channel = open(os.devnull, "rb") if probe else sys.stdin.buffer  # noqa: SIM115, PTH123
+    serve(channel, send, prints, None if probe else mapped_arena(int(sys.argv[2])))
     os._exit(0)  # a hung kernel would keep the driver's own exit handlers waiting
 
 

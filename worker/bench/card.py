@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 from cuda.bindings import driver as cu
@@ -11,6 +10,7 @@ from cuda.bindings import driver as cu
 from worker.bench.clocks import Clocks
 from worker.bench.driver import check
 from worker.bench.strangers import strangers
+from worker.gpu.protocol import Ready
 
 LANES = 128
 """fp32 multiply-adds a multiprocessor starts in a clock, on every architecture from 8.6 on (8.0: 64)."""
@@ -86,11 +86,14 @@ class Card:
     def _attribute(self, name: str) -> int:
         return self.attributes.get(int(getattr(cu.CUdevice_attribute, name)), 0)
 
+    def clock(self) -> float:
+        """The highest SM clock in Hz."""
+        mhz = Clocks(self.bus).highest_sm_mhz() or self._attribute("CU_DEVICE_ATTRIBUTE_CLOCK_RATE") // 1000
+        return mhz * 1e6
+
     def fp32_peak(self) -> float:
         """FLOP/s at the highest SM clock."""
-        clocks = Clocks(self.bus)
-        mhz = clocks.highest_sm_mhz() or self._attribute("CU_DEVICE_ATTRIBUTE_CLOCK_RATE") // 1000
-        return 2.0 * LANES * self._attribute("CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT") * mhz * 1e6
+        return 2.0 * LANES * self._attribute("CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT") * self.clock()
 
     def bandwidth_peak(self) -> float:
         """Bytes/s of device memory: its clock's two edges over the whole bus; 0 where the driver does not say.
@@ -108,18 +111,21 @@ class Card:
     def strangers(self) -> list[str]:
         return strangers(Clocks(self.bus))
 
-    def facts(self) -> dict[str, Any]:
-        """For the `ready` answer."""
-        return {
-            "name": check(cu.cuDeviceGetName(128, self.device)).split(b"\0")[0].decode(),
-            "memory": self.memory,
-            "driver": int(check(cu.cuDriverGetVersion())),
-            "attributes": {str(which): value for which, value in self.attributes.items()},
-            "capability": [
+    def ready(self) -> Ready:
+        """What the card is, for the first answer."""
+        return Ready(
+            name=check(cu.cuDeviceGetName(128, self.device)).split(b"\0")[0].decode(),
+            memory=self.memory,
+            driver=int(check(cu.cuDriverGetVersion())),
+            attributes={str(which): value for which, value in self.attributes.items()},
+            capability=(
                 self._attribute("CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR"),
                 self._attribute("CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR"),
-            ],
-            "host_readable": self.host_readable,
-            "process": os.getpid(),
-            "strangers": self.strangers(),
-        }
+            ),
+            host_readable=self.host_readable,
+            clock_hz=self.clock(),
+            fp32_peak=self.fp32_peak(),
+            bandwidth_peak=self.bandwidth_peak(),
+            process=os.getpid(),
+            strangers=tuple(self.strangers()),
+        )

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from worker.bench.driver import check
 from worker.recording.placement import STRIDE, Buffer
 
-POISON = 0xFFFFFFFF
-"""Every word a quiet NaN with all its bits set: a value that was never written shows, whatever the dtype's width."""
-CANARY = 0xA5A5A5A5
+POISON = 0xFF
+"""Every byte of what has to be written: as a float of any width a NaN, so a value that was never written shows."""
+CANARY = 0xA5
 
 
 class AddressTakenError(RuntimeError):
@@ -37,7 +37,7 @@ class Mapped:
         access.location.id = device
         access.flags = cu.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
         check(cu.cuMemSetAccess(buffer.mapping, buffer.mapped, [access], 1), "access")
-        self.fill(CANARY, whole=True)
+        self.refill()
 
     def __enter__(self) -> Mapped:
         return self
@@ -45,37 +45,49 @@ class Mapped:
     def __exit__(self, *error: object) -> None:
         if error[0] is not None:
             return  # a fault or an endless kernel: the context frees nothing any more, and goes with the process
-        self.fill(0, whole=True)
+        self._fill(self.buffer.mapping, self.buffer.mapped, 0)
         check(cu.cuCtxSynchronize())
         check(cu.cuMemUnmap(self.buffer.mapping, self.buffer.mapped))
         check(cu.cuMemRelease(self.handle))
         check(cu.cuMemAddressFree(self.reserved, self.span))
 
-    def fill(self, word: int, *, whole: bool = False) -> None:
-        """Writes one 32-bit word over the buffer, or over all of its mapping."""
-        start, size = (self.buffer.mapping, self.buffer.mapped) if whole else (self.buffer.address, self.buffer.size)
-        check(cu.cuMemsetD32(start, word, size // 4), "fill")
+    def _fill(self, start: int, size: int, byte: int) -> None:
+        check(cu.cuMemsetD8(start, byte, size), "fill")
+
+    def refill(self) -> None:
+        """Canaries over the whole mapping; over what has to be written, poison."""
+        self._fill(self.buffer.mapping, self.buffer.mapped, CANARY)
+        if self.buffer.written:
+            self._fill(self.buffer.address, self.buffer.size, POISON)
 
     def write(self, values: NDArray[Any]) -> None:
         check(cu.cuMemcpyHtoD(self.buffer.address, values.ctypes.data, values.nbytes), "upload")
 
-    def read(self) -> NDArray[np.float32]:
-        """The buffer's content as a flat float32 array."""
-        values = np.empty(self.buffer.size // 4, np.float32)
+    def read_into(self, values: NDArray[np.uint8]) -> None:
+        """Copies the buffer's bytes to `values`, which has as many."""
         check(cu.cuMemcpyDtoH(values.ctypes.data, self.buffer.address, self.buffer.size), "download")
+
+    def read(self) -> NDArray[np.uint8]:
+        values = np.empty(self.buffer.size, np.uint8)
+        self.read_into(values)
         return values
 
-    def strayed(self) -> bool:
-        """Whether anything was written inside the mapping but outside the buffer."""
-        slack = self.buffer.mapped - self.buffer.size
-        if not slack:
-            return False
+    @property
+    def slack(self) -> tuple[int, int]:
+        """(address, bytes) of the mapping's part that is no part of the buffer."""
         start = self.buffer.mapping
         if self.buffer.address == start:
             start += self.buffer.size
-        words = np.empty(slack // 4, np.uint32)
-        check(cu.cuMemcpyDtoH(words.ctypes.data, start, slack), "download")
-        return bool((words != CANARY).any())
+        return start, self.buffer.mapped - self.buffer.size
+
+    def strayed(self) -> bool:
+        """Whether anything was written inside the mapping but outside the buffer."""
+        start, size = self.slack
+        if not size:
+            return False
+        data = np.empty(size, np.uint8)
+        check(cu.cuMemcpyDtoH(data.ctypes.data, start, size), "download")
+        return bool((data != CANARY).any())
 
 
 def _allocate(size: int, device: int) -> Any:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from cuda.bindings import driver as cu
+from numpy.typing import NDArray
 
 from worker.bench.descriptors import RefusedDescriptorError, encode
 from worker.bench.driver import check
 from worker.recording.cubin import MalformedCubinError, read_cubin
 from worker.recording.tape import Copy, Fill, Launch, Tape, Upload
+
+Variables = Mapping[int, NDArray[np.uint8]]
+"""By address: the bytes of a module's variables as they are when it has been loaded."""
 
 
 class UnplayableError(ValueError):
@@ -64,6 +70,30 @@ class Module:
         address, size = check(cu.cuLibraryGetGlobal(self.library, name.encode()), f"variable {name[:80]}")
         return int(address), int(size)
 
+    @cached_property
+    def variables(self) -> Variables:
+        """All variables with the bytes that they begin with. To be asked for before anything is launched."""
+        known = {}
+        for name in self._names_of_variables:
+            status, address, size = cu.cuLibraryGetGlobal(self.library, name.encode())
+            if status == cu.CUresult.CUDA_SUCCESS and size:
+                first = np.empty(int(size), np.uint8)
+                check(cu.cuMemcpyDtoH(first.ctypes.data, address, first.nbytes), "download")
+                known[int(address)] = first
+        return known
+
+    @property
+    def _names_of_variables(self) -> Iterable[str]:
+        try:
+            return read_cubin(self.image).variables
+        except MalformedCubinError:
+            return ()
+
+    def restore(self) -> None:
+        """Gives every variable its first bytes again: nothing that a call left there is there in the next."""
+        for address, first in self.variables.items():
+            check(cu.cuMemcpyHtoD(address, first.ctypes.data, first.nbytes), "restore")
+
 
 def _end(parameters: list[tuple[int, int]]) -> int:
     return max((offset + size for offset, size in parameters), default=0)
@@ -78,14 +108,20 @@ def _aligned(data: bytes) -> Any:
 
 
 class Joined(Module):
-    """Several cubins under one roof, each kernel's name behind its cubin's prefix: Triton compiles one a variant."""
+    """All cubins of one side, each kernel's name behind its cubin's prefix: Triton compiles one a variant.
+
+    Variables are known by name where a tape names them: in the cubin without a prefix, which CUDA C++ has one of.
+    """
 
     def __init__(self) -> None:
         self.kernels: dict[str, Any] = {}
         self.functions: dict[str, Any] = {}
         self.parts: dict[str, tuple[Module, str]] = {}
+        self.plain: Module | None = None
 
     def add(self, prefix: str, module: Module) -> None:
+        if not prefix:
+            self.plain = module
         self.kernels |= {prefix + name: kernel for name, kernel in module.kernels.items()}
         self.functions |= {prefix + name: function for name, function in module.functions.items()}
         self.parts |= {prefix + name: (module, name) for name in module.kernels}
@@ -95,7 +131,45 @@ class Joined(Module):
         return module.layout(own, recorded)
 
     def variable(self, name: str) -> tuple[int, int]:
-        raise UnplayableError(f"no variable {name[:80]}")
+        if self.plain is None:
+            raise UnplayableError(f"no variable {name[:80]}")
+        return self.plain.variable(name)
+
+    @property
+    def variables(self) -> Variables:
+        modules = {id(module): module for module, _ in self.parts.values()}
+        return {address: first for module in modules.values() for address, first in module.variables.items()}
+
+
+class Moved:
+    """Where the stand-in addresses of a tape's variables really lie."""
+
+    def __init__(self, module: Module, tape: Tape) -> None:
+        spans = []
+        for name, (stand_in, size) in tape.variables.items():
+            address, real = module.variable(name)
+            if real < size:
+                raise UnplayableError(f"variable {name[:80]} has {real} bytes, not {size}")
+            spans.append((stand_in, size, address))
+        table = np.array(sorted(spans), np.uint64).reshape(-1, 3)
+        self.starts, self.sizes, self.bases = table.T
+
+    def _moved(self, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        if not self.starts.size:
+            return words
+        at = np.maximum(np.searchsorted(self.starts, words, side="right"), 1) - 1
+        offset = words - self.starts[at]
+        inside = (words >= self.starts[at]) & (offset <= self.sizes[at])
+        return np.where(inside, self.bases[at] + offset, words)
+
+    def real(self, address: int) -> int:
+        """A variable's stand-in address, or one past its end, as what it stands for; any other address as it is."""
+        return int(self._moved(np.array([address], np.uint64))[0])
+
+    def pointers(self, block: bytes) -> bytes:
+        """An argument block with real addresses where stand-ins lie, at any multiple of eight bytes."""
+        whole = len(block) // 8 * 8
+        return self._moved(np.frombuffer(block[:whole], "<u8")).tobytes() + block[whole:]
 
 
 class Replay:
@@ -108,12 +182,7 @@ class Replay:
         self.most_threads = int(check(cu.cuDeviceGetAttribute(most, 0)))
         self.kept: list[Any] = []
         self.occupancy: dict[str, float] = {}
-        self.moved = {}
-        for name, (stand_in, size) in tape.variables.items():
-            address, real = module.variable(name)
-            if real < size:
-                raise UnplayableError(f"variable {name[:80]} has {real} bytes, not {size}")
-            self.moved[range(stand_in, stand_in + size + 1)] = address
+        self.moved = Moved(module, tape)
         self._prepare(tape)
         self.descriptors = self._encoded(tape)
         self.graph = check(cu.cuGraphCreate(0))
@@ -148,10 +217,21 @@ class Replay:
             raise UnplayableError(str(error)) from error
 
     def _with_descriptors(self, data: bytes) -> bytes:
-        """Puts encoded descriptors where their tokens stand; both have 128 bytes."""
-        for token, encoded in self.descriptors.items():
-            data = data.replace(token, encoded)
-        return data
+        """Puts encoded descriptors where their tokens stand, at multiples of eight bytes; both have 128 bytes.
+
+        Every token has eight first bytes of its own, so one look at the data is enough for any number of them.
+        """
+        if not self.descriptors or len(data) < 8:
+            return data
+        firsts = {token[:8]: token for token in self.descriptors}
+        words = np.frombuffer(data[: len(data) // 8 * 8], "<u8")
+        known = np.array([int.from_bytes(first, "little") for first in firsts], np.uint64)
+        block = bytearray(data)
+        for at in np.flatnonzero(np.isin(words, known)) * 8:
+            token = firsts[data[at : at + 8]]
+            if data[at : at + len(token)] == token:
+                block[at : at + len(token)] = self.descriptors[token]
+        return bytes(block)
 
     def _function(self, name: str) -> Any:
         if name not in self.module.functions:
@@ -159,10 +239,7 @@ class Replay:
         return self.module.functions[name]
 
     def _real(self, address: int) -> int:
-        for span, base in self.moved.items():
-            if address in span:
-                return base + address - span.start
-        return address
+        return self.moved.real(address)
 
     def _add(self, work: Any, after: list[Any]) -> Any:
         match work:
@@ -180,10 +257,7 @@ class Replay:
     def _launch(self, work: Launch, after: list[Any]) -> Any:
         function = self._function(work.kernel)
         sizes = self.module.layout(work.kernel, len(work.arguments))
-        block = bytearray(work.arguments)
-        if self.moved:
-            self._move_pointers(block)
-        held = _aligned(self._with_descriptors(bytes(block)))
+        held = _aligned(self._with_descriptors(self.moved.pointers(work.arguments)))
         pointers = (ctypes.c_void_p * max(1, len(sizes)))(*(ctypes.addressof(held) + offset for offset, _ in sizes))
         self.kept += [held, pointers]
         node = cu.CUDA_KERNEL_NODE_PARAMS()
@@ -201,7 +275,9 @@ class Replay:
         return made
 
     def _note_occupancy(self, work: Launch, function: Any) -> None:
-        """Resident warps as a share of what a multiprocessor holds, as the driver counts; the least of a kernel's launches."""
+        """Resident warps as a share of what a multiprocessor holds, as the driver counts; the least of a kernel's
+        launches.
+        """
         threads = work.block[0] * work.block[1] * work.block[2]
         status, blocks = cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, threads, work.shared)
         if status != cu.CUresult.CUDA_SUCCESS:
@@ -218,14 +294,6 @@ class Replay:
         if cooperative:
             value.cooperative = 1
         check(cu.cuGraphKernelNodeSetAttribute(node, getattr(cu.CUkernelNodeAttrID, name), value), name)
-
-    def _move_pointers(self, block: bytearray) -> None:
-        """Puts real addresses where stand-ins of variables lie in the arguments, at any multiple of eight bytes."""
-        for at in range(0, len(block) - 7, 8):
-            value = int.from_bytes(block[at : at + 8], "little")
-            real = self._real(value)
-            if real != value:
-                block[at : at + 8] = real.to_bytes(8, "little")
 
     def _fill(self, work: Fill, after: list[Any]) -> Any:
         node = cu.CUDA_MEMSET_NODE_PARAMS()

@@ -1,1 +1,1 @@
-"""Everything that speaks of a card: its backend, its bench process, its lock, its health. No CUDA context lives here."""
+"""Everything that speaks of a card: the players that hold it, and the measurement that times two of them in turn."""

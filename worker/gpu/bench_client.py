@@ -1,9 +1,9 @@
-"""The worker's end of the line to a bench process: starting one, keeping one warm, and asking it things."""
+"""The worker's end of the line to a player (worker/gpu/protocol.py): starting one, keeping one warm, and ordering things."""
 
 from __future__ import annotations
 
 import contextlib
-import json
+import io
 import os
 import selectors
 import signal
@@ -14,9 +14,11 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from kernelgate.settings import ROOT, environment, settings
+from worker.gpu.arena import Arena
+from worker.gpu.protocol import Answer, Ended, Examine, Order, Ready, Well, header, message
 from worker.judging import frames
 from worker.judging.failures import Cancelled
 from worker.judging.frames import printable
@@ -29,17 +31,23 @@ class BenchError(RuntimeError):
     """The bench failed, and not through the submission: no card, a card that is not well, or an error of ours."""
 
 
+class GoneError(BenchError):
+    """The player's process ended without a word."""
+
+
 class Bench:
     """One bench process. It serves one submission; `close` ends it, whatever it is doing.
 
-    under: a program and its options that run the bench inside them, such as compute-sanitizer. options: `--torch` for one that
-    has imported torch by the time it measures.
+    under: a program and its options that run the bench inside them, such as compute-sanitizer. options: `--torch` for one
+    that has imported torch by the time it measures.
     """
 
     def __init__(self, under: Sequence[str] = (), options: Sequence[str] = ()) -> None:
         self._printed = tempfile.NamedTemporaryFile(prefix="printed-")  # noqa: SIM115 - closed in close()
+        self.arena = Arena()
         self._process = subprocess.Popen(
-            [*under, sys.executable, "-m", "worker.bench", self._printed.name, *options],
+            [*under, sys.executable, "-m", "worker.bench", self._printed.name, str(self.arena.fd), *options],
+            pass_fds=(self.arena.fd,),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -51,34 +59,40 @@ class Bench:
         os.set_blocking(self._out.fileno(), False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._out, selectors.EVENT_READ)
-        self._facts: dict[str, Any] | None = None
+        self._ready: Ready | None = None
 
-    def facts(self) -> dict[str, Any]:
+    def ready(self) -> Ready:
         """What the card is, once the process is up. Raises BenchError."""
-        if self._facts is None:
+        if self._ready is None:
             answer, _ = self.receive(START_S)
-            if answer["kind"] != "ready":
-                raise BenchError(f"the GPU cannot be used: {answer.get('what', answer['kind'])}")
-            self._facts = answer
-        return self._facts
+            if not isinstance(answer, Ready):
+                raise BenchError(f"the GPU cannot be used: {_words(answer)}")
+            self._ready = answer
+        return self._ready
 
     def examine(self) -> str | None:
         """Why the card is not fit for the next submission, or None."""
         try:
-            self.facts()
-            self.send({"kind": "examine"})
+            self.ready()
+            self.send(Examine())
             answer, _ = self.receive(START_S)
         except BenchError as error:
             return str(error)
-        return _why_unwell(answer, "well")
+        return _why_unwell(answer)
 
-    def send(self, order: dict[str, Any], payload: bytes = b"") -> None:
-        """Sends one order. A bench that is gone shows when its answer is read."""
+    def send(self, order: Order, payload: bytes = b"") -> None:
+        """Sends one order. A player that is gone shows when its answer is read."""
         with contextlib.suppress(BrokenPipeError):
-            self._in.write(frames.encode(order, payload))
+            self._in.write(frames.encode(header(order), payload))
             self._in.flush()
 
-    def receive(self, within_s: float, cancelled: Callable[[], bool] = lambda: False) -> tuple[dict[str, Any], bytes]:
+    def await_at_once(self, within_s: float) -> None:
+        """Returns as soon as an answer begins to come, without sleeping before: for what is being timed."""
+        deadline = time.monotonic() + within_s
+        while not self._selector.select(0) and time.monotonic() < deadline:
+            pass
+
+    def receive(self, within_s: float, cancelled: Callable[[], bool] = lambda: False) -> tuple[Answer, bytes]:
         """The next answer. Raises BenchError when none comes in time, and Cancelled."""
         deadline = time.monotonic() + within_s
 
@@ -93,12 +107,16 @@ class Bench:
                     continue
                 part = os.read(self._out.fileno(), min(missing, 1 << 20))
                 if not part:
-                    raise BenchError(f"the bench process ended (status {self._process.wait()})")
+                    raise GoneError(f"the bench process ended (status {self._process.wait()})")
                 parts.append(part)
                 missing -= len(part)
             return b"".join(parts)
 
-        return frames.receive(read, max_payload=1 << 30)
+        try:
+            words, payload = frames.receive(read, max_payload=1 << 30)
+            return message(words), payload
+        except (frames.MalformedFrameError, ValueError, KeyError, TypeError) as error:
+            raise BenchError(f"the bench answered nonsense: {type(error).__name__}: {str(error)[:200]}") from error
 
     def printed(self) -> str:
         """What device code printed, bounded."""
@@ -121,6 +139,7 @@ class Bench:
             with contextlib.suppress(OSError):
                 pipe.close()
         self._printed.close()
+        self.arena.close()
 
 
 class Spare:
@@ -157,38 +176,41 @@ class Spare:
             self._bench = None
 
 
-def _why_unwell(answer: dict[str, Any], wanted: str) -> str | None:
-    if answer["kind"] != wanted:
-        return str(answer.get("what") or answer.get("name") or answer["kind"])
-    others = answer["strangers"]
+def _why_unwell(answer: Answer) -> str | None:
+    if not isinstance(answer, Ready | Well):
+        return _words(answer)
+    others = answer.strangers
     return f"other programs compute on it: {', '.join(map(str, others[:5]))}" if others else None
 
 
+def _words(answer: Answer) -> str:
+    return answer.what or answer.name or answer.why if isinstance(answer, Ended) else answer.kind
+
+
 @cache
-def probe() -> dict[str, Any] | str:
+def probe() -> Ready | str:
     """The first GPU's facts, or why there is none to use. Asked once a process."""
     answer = _ask()
-    return answer if answer["kind"] == "ready" else str(answer.get("what", answer["kind"]))
+    return answer if isinstance(answer, Ready) else _words(answer)
 
 
 def look() -> str | None:
     """Why the first GPU is not well, or None, asked of a process that starts for it and ends."""
-    return _why_unwell(_ask(), "ready")
+    return _why_unwell(_ask())
 
 
-def _ask() -> dict[str, Any]:
-    """What `python -m worker.bench --probe` says; where it says nothing, an answer of the kind `broken`."""
+def _ask() -> Answer:
+    """What `python -m worker.bench --probe` says; where it says nothing, that it is broken."""
     command = [sys.executable, "-m", "worker.bench", "--probe"]
     try:
         done = subprocess.run(
             command, cwd=ROOT, env=environment(settings()), capture_output=True, timeout=START_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return {"kind": "broken", "what": f"the bench does not start: {str(error)[:200]}"}
+        return Ended("broken", f"the bench does not start: {str(error)[:200]}")
     if not done.stdout:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         said = lines[-1][:300] if lines else "it said nothing"
-        return {"kind": "broken", "what": f"the bench does not start: {said}"}
-    length = frames.PREFIX.unpack(done.stdout[: frames.PREFIX.size])[1]
-    answer: dict[str, Any] = json.loads(done.stdout[frames.PREFIX.size : frames.PREFIX.size + length])
+        return Ended("broken", f"the bench does not start: {said}")
+    answer: Answer = message(frames.receive(io.BytesIO(done.stdout).read, max_payload=0)[0])
     return answer

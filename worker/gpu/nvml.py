@@ -7,12 +7,14 @@ no measurement depends on it: those ask the bench.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from worker.gpu import backend as gpu
 from worker.gpu import health
 from worker.gpu.bench_client import probe
+from worker.gpu.protocol import Ready
 
 _PCI_BUS, _PCI_DEVICE, _PCI_DOMAIN = "33", "34", "50"
 """CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, _DEVICE_ID, _DOMAIN_ID."""
@@ -97,12 +99,12 @@ class Gauges:
 def cards() -> list[dict[str, Any]]:
     """For a worker's row: the card it grades on, with whether it is fit for work, since when not and why. [] without one."""
     known = probe() if gpu.missing_gpu() is None else None
-    if not isinstance(known, dict):
+    if not isinstance(known, Ready):
         return []
-    bus = _bus(known["attributes"])
+    bus = _bus(known.attributes)
     why, since, looked = health.why_unwell(), health.unwell_since(), health.looked_at()
     found = {
-        "name": known["name"],
+        "name": known.name,
         "bus": bus,
         **_gauges(bus).read(),
         "well": why is None,
@@ -118,6 +120,6 @@ def _gauges(bus: str) -> Gauges:
     return Gauges(bus)
 
 
-def _bus(attributes: dict[str, int]) -> str:
+def _bus(attributes: Mapping[str, int]) -> str:
     domain, bus, device = (attributes.get(name, 0) for name in (_PCI_DOMAIN, _PCI_BUS, _PCI_DEVICE))
     return f"{domain:08X}:{bus:02X}:{device:02X}.0"

@@ -11,11 +11,11 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from kernelgate.text import line
 from worker.gpu import lock
 from worker.gpu.bench_client import Bench, BenchError
+from worker.gpu.protocol import CaseResult, Loaded, LoadModule, Order, RunCase
 from worker.judging.failures import Failure
 from worker.recording.native import BuildError, cuda_root
 
@@ -45,12 +45,12 @@ def sanitizer() -> str | None:
 def explained(
     failure: Failure,
     module: bytes,
-    orders: list[tuple[dict[str, Any], bytes]],
+    orders: list[tuple[RunCase, bytes]],
     cancelled: Callable[[], bool],
 ) -> Failure:
     """The failure, with the place in the source where its reason can be found there. Not to be called in a turn at the card.
 
-    module: the submission's cubin. orders: the bench's `case` orders that failed, with their payloads.
+    module: the submission's cubin. orders: those that failed, with their payloads.
     """
     tool, program = TOOLS.get(failure.reason), sanitizer()
     if tool is None or program is None or not orders:
@@ -71,17 +71,16 @@ def explained(
     return failure
 
 
-def _repeat(
-    bench: Bench, module: bytes, orders: list[tuple[dict[str, Any], bytes]], cancelled: Callable[[], bool]
-) -> None:
+def _repeat(bench: Bench, module: bytes, orders: list[tuple[RunCase, bytes]], cancelled: Callable[[], bool]) -> None:
     """Runs the cases until one fails, which under the tool may be another than before, or none."""
     try:
-        bench.facts()  # before the turn: the bench needs one of its own to start
+        bench.ready()  # before the turn: the bench needs one of its own to start
         with lock.shared():
-            for order, payload in [({"kind": "module", "which": "user"}, module), *orders]:
+            listed: list[tuple[Order, bytes]] = [(LoadModule(), module), *orders]
+            for order, payload in listed:
                 bench.send(order, payload)
                 answer, _ = bench.receive(WITHIN_S, cancelled)
-                if answer["kind"] not in ("loaded", "result"):
+                if not isinstance(answer, Loaded | CaseResult):
                     return
     except BenchError:
         return  # the tool's log is all that is wanted

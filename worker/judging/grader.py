@@ -108,10 +108,6 @@ class Grader:
         allowed = getattr(self._module, "workspace", None)
         return int(allowed(case)) if allowed else self.stage.spec.limits.workspace_kb * 1024
 
-    def again(self, case: Case, inputs: Arrays, rng: np.random.Generator) -> Arrays:
-        """Stages with a gate: another input of the same kind as `inputs`, made cheaply, for one timed call."""
-        return cast(Arrays, self._module.again(case, inputs, rng))
-
     def work(self, case: Case) -> float:
         """Floating-point operations that a case takes at least; 0 where the stage does not say."""
         count = getattr(self._module, "work", None)

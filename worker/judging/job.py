@@ -25,6 +25,7 @@ class Job:
     right: whether every case judged so far is; a wrong submission is not measured.
     source: the submission's text. seed: hex, of all inputs. cancelled: asked often; true ends the grading.
     finding: a sentence on what was found beside the grading, which changes no verdict.
+    held: why the time is kept from every board until an administrator has looked at it; "" for no reason.
     output, log: bounded text that the submission or a compiler printed. machine: facts for the result; tables likewise.
     """
 
@@ -43,6 +44,7 @@ class Job:
     tables: tuple[Table, ...] = ()
     right: bool = True
     finding: str = ""
+    held: str = ""
 
     @cached_property
     def cases(self) -> tuple[Case, ...]:

@@ -19,6 +19,7 @@ from worker.judging.failures import Failure
 from worker.judging.frames import printable
 from worker.judging.job import Job
 from worker.recording.cubin import Cubin, MalformedCubinError, read_cubin
+from worker.recording.memory_of_kernels import check_variables
 from worker.recording.native import cuda_root, host_compiler
 from worker.recording.nvcc import at_once
 from worker.sandbox import End, Finished, Limits, Sandbox
@@ -104,7 +105,7 @@ def _compiled(job: Job, finished: Finished, stem: str) -> Compiled:
     if not cubin.kernels:
         raise Failure(Reason.NO_KERNEL, f"{job.stage.spec.file} has no __global__ function that is used.")
     job.resources = _resources(job.sandbox, cubin, job.log)
-    _check_static(job, cubin)
+    check_variables([cubin], job.stage.spec.limits)
     return Compiled(library, device, cubin, job.log, finished.files.get(f"{stem}.ptx", b""))
 
 
@@ -121,29 +122,6 @@ def _stopped(job: Job, finished: Finished) -> Failure:
         return Failure(Reason.COMPILE_TIME, f"nvcc was stopped after {COMPILE_S:g} s; compile less.", log=job.log)
     failure = end_failure(finished, None, job.stage.spec.limits)
     return Failure(COMPILER_ENDS[finished.end], f"nvcc was stopped: {failure.message}", log=job.log)
-
-
-HEAP = frozenset({"malloc", "free", "__nv_aligned_device_malloc"})
-
-
-def _check_static(job: Job, cubin: Cubin) -> None:
-    if cubin.imported & HEAP:
-        message = (
-            "A kernel calls malloc or new. The device's heap is memory that outlives the call and that nobody counts; the "
-            f"stage allows {_allowed(job.stage.spec.limits.workspace_kb)}."
-        )
-        raise Failure(Reason.WORKSPACE, message)
-    limit = job.stage.spec.limits.static_kb * 1024
-    if cubin.static_bytes > limit:
-        message = (
-            f"The __device__ and __constant__ variables take {cubin.static_bytes:,} bytes; the stage allows {limit:,} in "
-            f"all and {_allowed(job.stage.spec.limits.workspace_kb)}. Keep the row's state in registers and shared memory."
-        )
-        raise Failure(Reason.WORKSPACE, message)
-
-
-def _allowed(workspace_kb: int) -> str:
-    return f"a workspace of {workspace_kb} KiB" if workspace_kb else "no workspace"
 
 
 def _readable(finished: Finished) -> str:

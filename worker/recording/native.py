@@ -80,6 +80,12 @@ def cuda_program(texts: Mapping[str, bytes], main: str, architecture: str) -> tu
     return library, library.with_suffix(".cubin")
 
 
+def guard_image(architecture: str) -> bytes:
+    """The trusted kernels around a timed call, as a cubin. Raises BuildError."""
+    text = (settings().kernels_dir / "measuring" / "guard.cu").read_bytes()
+    return cuda_program({"guard.cu": text}, "guard.cu", architecture)[1].read_bytes()
+
+
 def _nvcc(architecture: str) -> list[str]:
     target = f"-gencode=arch=compute_{architecture},code=sm_{architecture}"
     return [str(cuda_root() / "bin" / "nvcc"), "-std=c++17", "-O3", target, "-I.", f"-ccbin={host_compiler()}"]

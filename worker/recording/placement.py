@@ -47,15 +47,22 @@ class Buffer:
         return cls(name, address, size, mapping, mapped, written)
 
 
-def slots(count: int) -> list[int]:
-    """Random starts of `count` mappings, each in a 4 GiB neighbourhood of its own."""
-    chosen = secrets.SystemRandom().sample(range(LOWEST // STRIDE, HIGHEST // STRIDE), count)
-    return [slot * STRIDE + secrets.randbelow(STRIDE // PAGE // 2) * PAGE + PAGE for slot in chosen]
+class Slots:
+    """Random starts of mappings, each in a 4 GiB neighbourhood of its own, none twice: what is mapped at the same time."""
+
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+
+    def draw(self, count: int) -> list[int]:
+        free = [slot for slot in range(LOWEST // STRIDE, HIGHEST // STRIDE) if slot not in self._taken]
+        chosen = secrets.SystemRandom().sample(free, count)
+        self._taken.update(chosen)
+        return [slot * STRIDE + secrets.randbelow(STRIDE // PAGE // 2) * PAGE + PAGE for slot in chosen]
 
 
-def place(sizes: dict[str, int], written: frozenset[str], edge: Edge) -> dict[str, Buffer]:
-    """Random places for buffers of `sizes` bytes, each in a 4 GiB neighbourhood of its own."""
-    starts = slots(len(sizes))
+def place(sizes: dict[str, int], written: frozenset[str], edge: Edge, among: Slots | None = None) -> dict[str, Buffer]:
+    """Random places for buffers of `sizes` bytes. among: of what is mapped at the same time, if there is more."""
+    starts = (among or Slots()).draw(len(sizes))
     return {
         name: Buffer.at(name, start, size, edge, written=name in written)
         for (name, size), start in zip(sizes.items(), starts, strict=True)

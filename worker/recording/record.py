@@ -36,15 +36,18 @@ class Device:
 
 @dataclass(frozen=True)
 class Take:
-    """One recording to be made: a case with its buffers in one of two places."""
+    """One recording to be made: a case with its buffers in one of two places. timed: the number of a timed call, from 1
+    on.
+    """
 
     case: Case
     edge: Edge
     buffers: Mapping[str, Buffer]
+    timed: int = 0
 
     @property
     def label(self) -> str:
-        return f"{self.case.name}-{self.edge}"
+        return f"{self.case.name}-{self.edge}-{self.timed}"
 
 
 def record(job: Job, compiled: Compiled, device: Device, takes: list[Take]) -> dict[str, Tape]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kernelgate.stages import StageError
+from worker.judging.arrays import ITEM_SIZE
 
 
 class Kind(StrEnum):
@@ -30,6 +31,11 @@ class Parameter:
     kind: Kind
     name: str
     type: str = "float"
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one value of an array."""
+        return ITEM_SIZE[DTYPES[self.type]]
 
 
 _SIGNATURE = re.compile(r'extern "C" void (?P<name>[A-Za-z_]\w*)\s*\((?P<parameters>[^()]*)\)')

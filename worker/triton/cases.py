@@ -21,7 +21,7 @@ from worker.judging.device_faults import check_repeat
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
 from worker.judging.job import Job
-from worker.recording.placement import Buffer, Edge
+from worker.recording.placement import Buffer, Edge, Slots
 from worker.triton.recording import Call, Order, call
 from worker.triton.tape import Kernel, Recording, Region, Take, owner
 
@@ -43,12 +43,16 @@ def runs_of(inputs: Arrays) -> list[Arrays]:
     return [first, other]
 
 
-def order_for(case: Case, inputs: Arrays, edges: tuple[Edge, ...]) -> Order:
-    """What to record for a case: one call for every edge that its memory is placed against."""
+def order_for(case: Case, inputs: Arrays, edges: tuple[Edge, ...], timed: int = 0, among: Slots | None = None) -> Order:
+    """What to record for a case: one call for every edge that its memory is placed against, then `timed` calls.
+
+    among: of the memory that is mapped together with that of the timed calls.
+    """
     given = runs_of(inputs)[0]
     sizes = {name: array.nbytes for name, array in given.items()}
     shapes = {name: array.shape for name, array in given.items()}
-    return Order(case, shapes, tuple(call(sizes, edge) for edge in edges))
+    calls = [call(sizes, edge) for edge in edges] + [call(sizes, Edge.END, among) for _ in range(timed)]
+    return Order(case, shapes, tuple(calls))
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,7 @@ def _check_results(call_: Placed) -> None:
 
 
 def aligned(size: int) -> int:
-    """Bytes that a tensor of `size` bytes is given when it is allocated by itself, as sandboxed/triton/device.py has it."""
+    """Bytes that a tensor of `size` bytes is given when it is allocated by itself, as kernels/triton/device.py has it."""
     return max(ALIGNMENT, -(-size // ALIGNMENT) * ALIGNMENT)
 
 

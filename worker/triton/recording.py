@@ -16,7 +16,7 @@ from worker.judging import frames
 from worker.judging.endings import end_failure, failure_of, forged, sandbox_limits
 from worker.judging.failures import Failure
 from worker.judging.job import Job
-from worker.recording.placement import Buffer, Edge, slots
+from worker.recording.placement import Buffer, Edge, Slots
 from worker.recording.record import shuffled
 from worker.sandbox import Session, SessionEnded
 from worker.sandbox.program import program
@@ -53,9 +53,9 @@ class Call:
     slots: tuple[int, ...]
 
 
-def call(sizes: Mapping[str, int], edge: Edge) -> Call:
-    """A call with its addresses drawn at random. sizes: bytes of each input."""
-    drawn = slots(len(sizes) + ALLOCATIONS)
+def call(sizes: Mapping[str, int], edge: Edge, among: Slots | None = None) -> Call:
+    """A call with its addresses drawn at random. sizes: bytes of each input. among: of what is mapped at the same time."""
+    drawn = (among or Slots()).draw(len(sizes) + ALLOCATIONS)
     inputs = {
         name: Buffer.at(name, mapping, size, edge, written=False)
         for (name, size), mapping in zip(sizes.items(), drawn, strict=False)

@@ -1,17 +1,20 @@
-"""The backend `gpu` for Triton: host code recorded without data, cubins replayed and measured in the bench, judged out here.
+"""The backend `gpu` for Triton: host code recorded without data, cubins replayed and measured in players, judged out here.
 
-Every case runs twice, at other addresses and with its memory against the other edge of its fence; both runs must agree bit for
-bit. Speed is measured against torch's `scaled_dot_product_attention` (bench/against_torch.py), for every case that is marked.
+Every case runs twice, at other addresses and with its memory against the other edge of its fence; both runs must agree bit
+for bit. Speed is measured against torch's `scaled_dot_product_attention`, in a player of its own, for every case that is
+marked.
 """
 
 from __future__ import annotations
 
 import atexit
 import json
+import statistics
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from functools import lru_cache
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
 
 from kernelgate.protocol import Timing
@@ -19,16 +22,23 @@ from kernelgate.reasons import Reason
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase
 from worker.gpu import lock
-from worker.gpu.backend import GRACE_S, MEASURE_S, awaited, timing_of
-from worker.gpu.bench_client import Bench, Spare
+from worker.gpu.arena import Layout
+from worker.gpu.baselines import BaselinePlayer, Facts, HeldBaseline, baselines
+from worker.gpu.bench_client import Bench, BenchError, Spare
+from worker.gpu.draws import Draws
+from worker.gpu.grading import CardGrading, UserCalls
+from worker.gpu.player import Player
+from worker.gpu.protocol import Held, HoldTorch, Ready, TimeAlone, Timed, TimedCall
+from worker.gpu.side import Side, timed_call
 from worker.judging.arrays import RawTensor
-from worker.judging.device_faults import check_memory
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
 from worker.judging.job import CaseRun, Job
-from worker.recording.compile import HEAP
-from worker.recording.cubin import MalformedCubinError, read_cubin
-from worker.recording.placement import Buffer, Edge
+from worker.recording.compile import architecture
+from worker.recording.cubin import Cubin, MalformedCubinError, read_cubin
+from worker.recording.memory_of_kernels import check_frames, check_variables
+from worker.recording.native import BuildError
+from worker.recording.placement import Edge, Slots, place
 from worker.recording.tape import MAX_DYNAMIC_SHARED, MalformedTapeError, UnjoinedError, read_tape
 from worker.triton.cases import Placed, arrays_of, check_repeats, checked, judged, order_for, runs_of
 from worker.triton.facts import resources, speeds, tables
@@ -38,17 +48,21 @@ from worker.triton.tape import Kernel, Recording, Region, owner
 WARP = 32
 STATIC_SHARED = 48 << 10
 FORMATS = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
+TORCH_S = 120.0
+"""Seconds that importing torch and capturing a graph may take."""
+DENSE_TIMES = 15
 Played = tuple[Case, list[dict[str, RawTensor]], float | None]
 """A case that came to its end: what came back in each of its runs, and its milliseconds."""
-spare = Spare("--torch")
+spare = Spare()
 atexit.register(spare.close)
+_BASELINES = ThreadPoolExecutor(max_workers=1, thread_name_prefix="baseline")
 
 
 def run_cases(job: Job) -> Iterator[CaseRun]:
     """Yields each case as it has run, in the stage's order, and then measures those that are marked."""
     bench = spare.take()
     try:
-        yield from _Grading(job, bench, bench.facts()).run()
+        yield from _Grading(job, bench, bench.ready()).run()
     finally:
         printed = bench.printed()
         job.output = "\n".join(text for text in (job.output, printed) if text)
@@ -56,12 +70,12 @@ def run_cases(job: Job) -> Iterator[CaseRun]:
         spare.renew()
 
 
-def target(facts: Mapping[str, Any]) -> Target:
+def target(card: Ready) -> Target:
     """The card that kernels are compiled for and host code may ask about."""
-    attributes = facts["attributes"]
+    attributes = card.attributes
     properties = {
-        "name": str(facts["name"]),
-        "memory": int(facts["memory"]),
+        "name": card.name,
+        "memory": card.memory,
         "max_shared_mem": int(attributes["97"]),  # CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
         "multiprocessor_count": int(attributes["16"]),
         "max_num_regs": int(attributes["12"]),
@@ -70,55 +84,96 @@ def target(facts: Mapping[str, Any]) -> Target:
         "mem_clock_rate": int(attributes.get("36", 0)),
         "mem_bus_width": int(attributes.get("37", 0)),
     }
-    major, minor = facts["capability"]
+    major, minor = card.capability
     return Target(10 * major + minor, properties, values_only=False)
 
 
 class _Grading:
-    """One submission on one bench."""
+    """One submission on one card."""
 
-    def __init__(self, job: Job, bench: Bench, facts: dict[str, Any]) -> None:
+    def __init__(self, job: Job, bench: Bench, card: Ready) -> None:
         self.job = job
-        self.bench = bench
-        self.facts = facts
-        self.limits = job.stage.spec.limits
+        self.card = card
+        self.on_card = CardGrading(job, bench, card)
         self.known: dict[tuple[bytes, str], str] = {}
-        self.peak: dict[str, int] = {}
-        job.machine = {
-            "gpu": str(facts["name"]),
-            "driver": f"CUDA {facts['driver'] // 1000}.{facts['driver'] % 1000 // 10}",
-        }
+        self.cubins: dict[bytes, Cubin] = {}
+        self.target = architecture(*card.capability)
+        self.attributes = {int(which): int(value) for which, value in card.attributes.items()}
 
     def run(self) -> Iterator[CaseRun]:
         job = self.job
-        cases = job.cases
-        inputs = {case.name: job.grader.inputs(case, job.seed) for case in cases}
-        for case in sorted(cases, key=lambda case: -sum(array.size for array in inputs[case.name].values())):
+        inputs = {case.name: job.grader.inputs(case, job.seed) for case in job.cases}
+        for case in sorted(job.cases, key=lambda case: -sum(array.size for array in inputs[case.name].values())):
             job.grader.foresee(case, inputs[case.name])
-        measured = [case for case in cases if case.measured]
-        orders = [order_for(case, inputs[case.name], (Edge.END, Edge.START, *_bout(case))) for case in cases]
-        found = Recorder(job, target(self.facts)).record(orders)
+        measured = [case for case in job.cases if case.measured]
+        held = self._baselines(measured, inputs)
+        timed = {name: each.calls for name, each in held.items()}
+        among = Slots()
+        orders = [
+            order_for(case, inputs[case.name], (Edge.END, Edge.START), timed.get(case.name, 0), among)
+            for case in job.cases
+        ]
+        recorded = Recorder(job, target(self.card)).record(orders)
         calls: dict[str, list[Placed]] = {}
-        kernels = {name: each.kernels for name, each in found.items() if isinstance(each, Recording)}
-        played, failure = self._play(orders, found, calls, kernels, inputs)
+        kernels = {name: each.kernels for name, each in recorded.items() if isinstance(each, Recording)}
+        played, failure = self._play(orders, recorded, calls, kernels, inputs)
         for case, outputs, ms in played:
             raw = judged(job, case, inputs[case.name], outputs) if outputs else {}
             yield CaseRun(case, inputs[case.name], raw, ms)
         if failure is not None:
             raise failure
         job.resources = resources(kernels)
-        job.tables = tables([each[0] for each in calls.values()], kernels, self.peak)
+        job.tables = tables([each[0] for each in calls.values()], kernels, self.on_card.peak)
         timings = {}
         for case in measured:
-            if job.right and (timing := self._measure(case, calls[case.name][-1], kernels, inputs[case.name])):
-                timings[case.name] = timing
+            if job.right and case.name in held:
+                timings[case.name] = self._measure(case, calls[case.name][2:], kernels, held[case.name])
         job.tables += speeds(timings)
         job.timing = together(timings)
+
+    def _baselines(self, measured: list[Case], inputs: Mapping[str, Arrays]) -> dict[str, HeldBaseline]:
+        """torch's side of every measured case; none where the player has no torch, which the result then says."""
+        made = {}
+        for case in measured:
+            try:
+                made[case.name] = _BASELINES.submit(self._baseline, case, inputs[case.name]).result()
+            except (BenchError, BuildError) as error:
+                baselines.drop(self.job.stage)
+                if "no_torch" not in str(error):
+                    raise
+                self.job.machine["speed"] = f"not measured: the bench has no torch ({str(error)[:200]})"
+                return {}
+        return made
+
+    def _baseline(self, case: Case, inputs: Arrays) -> HeldBaseline:
+        given = runs_of(inputs)[0]
+        player = baselines.get(self.job.stage, partial(BaselinePlayer, self.target, "--torch"))
+        draws = Draws(self.job.grader, case, tuple(given))
+        return player.hold(case, partial(self._hold_torch, case, given), draws, self.job.stage.spec.limits.case_s)
+
+    def _hold_torch(self, case: Case, given: Arrays, player: Player, name: str, count: int) -> tuple[Side, Facts]:
+        shapes = {input_: array.shape for input_, array in given.items()}
+        size, within_s = given["q"].nbytes, self.job.stage.spec.limits.case_s
+        layout = Layout()
+        calls = tuple(_torch_call(layout, given, size, player.slots) for _ in range(count))
+        order = HoldTorch(name, calls, "sdpa", case.dtype, shapes, case.params, within_s)
+        held, _ = player.ask(order, Held, within_s=TORCH_S)
+        facts = {**held.facts, "dense_fp32_ms": self._dense_ms(order, given, player)}
+        return Side(player, name, calls, {"out": size}, case.name), facts
+
+    def _dense_ms(self, sdpa: HoldTorch, given: Arrays, player: Player) -> float:
+        """Median milliseconds of the dense float32 expression: an algorithmic comparison, no rival."""
+        call = _torch_call(Layout(), given, given["q"].nbytes, player.slots)
+        dense = replace(sdpa, name=f"{sdpa.name}, dense", calls=(call,), which="dense")
+        player.ask(dense, Held, within_s=TORCH_S)
+        with lock.exclusive():
+            timed, _ = player.ask(TimeAlone(dense.name, DENSE_TIMES), Timed, within_s=TORCH_S)
+        return round(statistics.median(timed.ms[3:]), 5)
 
     def _play(
         self,
         orders: list[Order],
-        found: Mapping[str, Recording | Failure],
+        recorded: Mapping[str, Recording | Failure],
         calls: dict[str, list[Placed]],
         kernels: Mapping[str, Mapping[str, Kernel]],
         inputs: Mapping[str, Arrays],
@@ -128,7 +183,7 @@ class _Grading:
         try:
             with lock.shared(), self.job.phases.during(Phase.CASES):
                 for order in orders:
-                    calls[order.case.name] = self._checked(order, found[order.case.name])
+                    calls[order.case.name] = self._checked(order, recorded[order.case.name])
                     played.append(self._case(order.case, calls[order.case.name], kernels, inputs[order.case.name]))
         except Failure as failure:
             return played, failure
@@ -156,31 +211,35 @@ class _Grading:
         return case, outputs, ms
 
     def _tape(self, call: Placed, kernels: Mapping[str, Kernel]) -> bytes:
-        """The call in the bench's own form; sends the cubins that the bench does not have yet."""
+        """The call in the player's own form; sends the cubins that the player does not have yet."""
+        self._check_memory(call, kernels)
         prefixes = {key: self._loaded(kernel, call.case) for key, kernel in kernels.items()}
         return tape_of(call, kernels, prefixes)
+
+    def _check_memory(self, call: Placed, kernels: Mapping[str, Kernel]) -> None:
+        """Variables and stack frames of everything that was compiled so far, before the driver sees any of it."""
+        for kernel in kernels.values():
+            self.cubins.setdefault(kernel.image, checked_image(kernel, call.case, self.card.capability))
+        check_variables(self.cubins.values(), self.job.stage.spec.limits, case=call.case.name)
+        launches = []
+        for entry in call.take.entries:
+            if entry["op"] == "launch":
+                kernel = kernels[entry["kernel"]]
+                x, y, z = entry["grid"]
+                threads = x * y * z * entry["cluster"] * kernel.warps * WARP
+                launches.append((self.cubins[kernel.image].kernels[kernel.name], threads))
+        check_frames(launches, self.attributes, self.job.stage.spec.limits, case=call.case.name)
 
     def _loaded(self, kernel: Kernel, case: Case) -> str:
         identity = (kernel.image, kernel.name)
         if identity not in self.known:
-            check_memory_of_its_own(self.job, kernel, case)
             self.known[identity] = f"{len(self.known)}/"
-            self.bench.send({"kind": "module", "which": "user", "prefix": self.known[identity]}, kernel.image)
-            self._answer("loaded", GRACE_S, case)
+            self.on_card.load(kernel.image, self.known[identity], case.name)
         return self.known[identity]
 
     def _replay(self, call: Placed, tape: bytes, given: Arrays) -> tuple[dict[str, RawTensor], float]:
-        order = {
-            "kind": "case",
-            "buffers": {name: asdict(buffer) for name, buffer in call.buffers.items()},
-            "tape": len(tape),
-            "within_s": self.limits.case_s,
-        }
         data = b"".join(given[name].tobytes() for name, buffer in call.buffers.items() if not buffer.written)
-        self.bench.send(order, tape + data)
-        answer, payload = self._answer("result", self.limits.case_s + GRACE_S, call.case)
-        check_memory(call.case.name, answer)
-        self.peak[call.case.name] = max(int(answer["peak"]), self.peak.get(call.case.name, 0))
+        result, payload = self.on_card.run(call.case.name, self.on_card.order(call.buffers, tape), tape + data)
         written = {}
         at = 0
         for name, buffer in call.buffers.items():
@@ -189,40 +248,27 @@ class _Grading:
                 at += buffer.size
             else:
                 written[name] = given[name].tobytes()
-        return _results(call, written), float(answer["ms"])
+        return _results(call, written), result.ms
 
     def _measure(
-        self, case: Case, call: Placed, kernels: Mapping[str, Mapping[str, Kernel]], inputs: Arrays
-    ) -> Timing | None:
-        tape = self._tape(call, kernels[case.name])
-        order = {
-            "kind": "measure",
-            "peer": "torch",
-            "stage": str(self.job.stage.folder),
-            "case": case.name,
-            "tape": len(tape),
-            "inputs": {name: asdict(b) for name, b in call.inputs.items()},
-            "user": {name: asdict(b) for name, b in call.buffers.items() if b.written},
-            "shapes": {name: list(inputs[name].shape) for name in call.inputs},
-            "within_s": self.limits.case_s,
-            "measure_s": MEASURE_S,
-        }
-        payload = tape + b"".join(inputs[name].tobytes() for name in call.inputs)
-        with lock.exclusive(), self.job.phases.during(Phase.MEASURE):
-            self.bench.send(order, payload)
-            answer, _ = self._answer("measured", self.limits.wall_s, case, or_kind="no_peer")
-        if answer["kind"] == "no_peer":
-            self.job.machine["speed"] = f"not measured: the bench has no torch ({str(answer['what'])[:200]})"
-            return None
-        return timing_of(answer, None)
-
-    def _answer(self, wanted: str, within_s: float, case: Case, *, or_kind: str = "") -> tuple[dict[str, Any], bytes]:
-        return awaited(self.bench, self.job, {wanted, or_kind}, within_s, case.name)
+        self, case: Case, calls: list[Placed], kernels: Mapping[str, Mapping[str, Kernel]], held: HeldBaseline
+    ) -> Timing:
+        tapes = [self._tape(call, kernels[case.name]) for call in calls]
+        (region,) = calls[0].take.results
+        sizes = {region.name: region.size}
+        layout = Layout()
+        made = tuple(timed_call(layout, c.buffers, len(tape), sizes) for c, tape in zip(calls, tapes, strict=True))
+        user = UserCalls(made, b"".join(tapes), sizes, {region.name: region.dtype})
+        timing = self.on_card.measure(case, held, user, None)
+        dense = held.facts["dense_fp32_ms"]
+        assert isinstance(dense, float)  # noqa: S101 - as it was made
+        beside = {"speedup_over_dense_fp32": round(dense / timing.user_ms, 3)}
+        return timing.model_copy(update={"facts": {**timing.facts, **beside}})
 
 
-def _bout(case: Case) -> tuple[Edge, ...]:
-    """A measured case is recorded once more, for the timed call: its memory is its own."""
-    return (Edge.END,) if case.measured else ()
+def _torch_call(layout: Layout, given: Arrays, size: int, among: Slots) -> TimedCall:
+    inputs = place({name: array.nbytes for name, array in given.items()}, frozenset(), Edge.END, among)
+    return timed_call(layout, inputs, 0, {"out": size})
 
 
 def _results(call: Placed, written: Mapping[str, bytes]) -> dict[str, RawTensor]:
@@ -235,19 +281,20 @@ def _results(call: Placed, written: Mapping[str, bytes]) -> dict[str, RawTensor]
     return arrays_of(call.take.results, b"".join(part(region) for region in call.take.results))
 
 
-def check_memory_of_its_own(job: Job, kernel: Kernel, case: Case) -> None:
-    """Raises Failure where a kernel has memory besides its arguments that outlives a call, which the stage does not count."""
+def checked_image(kernel: Kernel, case: Case, capability: tuple[int, int]) -> Cubin:
+    """A kernel's cubin, read before any driver sees it. Raises Failure for one that is none, or none for this card."""
     try:
         cubin = read_cubin(kernel.image)
     except MalformedCubinError as error:
         raise damaged(case, f"a kernel is no cubin ({error})") from error
-    limit = job.stage.spec.limits.static_kb * 1024
-    if cubin.imported & HEAP or cubin.static_bytes > limit:
-        what = f"{cubin.static_bytes:,} bytes of variables" if cubin.static_bytes > limit else "the device's heap"
-        message = (
-            f"Case {case.name}: the kernel {kernel.name} uses {what}; the stage allows {limit:,} bytes of variables."
+    major, minor = capability
+    if cubin.architecture // 10 != major or cubin.architecture % 10 > minor:
+        raise damaged(
+            case, f"a cubin for compute capability {cubin.architecture / 10:.1f} on a card of {major}.{minor}"
         )
-        raise Failure(Reason.WORKSPACE, message, case=case.name)
+    if kernel.name not in cubin.kernels:
+        raise damaged(case, f"a cubin without the kernel {kernel.name[:80]}")
+    return cubin
 
 
 def damaged(case: Case, what: str) -> Failure:
@@ -350,4 +397,4 @@ def together(timings: Mapping[str, Timing]) -> Timing | None:
     return timings[best].model_copy(update={"facts": facts})
 
 
-__all__ = ["Buffer", "run_cases", "target"]
+__all__ = ["run_cases", "target"]

@@ -78,17 +78,6 @@ def test_tolerances_are_those_of_two_roundings(stage: Stage, dtype: str, unit: f
     assert unit <= tolerance.relative <= 1.05 * unit
 
 
-def test_a_timed_input_is_the_same_tokens_in_another_order(stage: Stage, grader: Grader) -> None:
-    case = next(case for case in stage.spec.cases if case.name == "profile_b32")
-    inputs = grader.inputs(case, "aa")
-    other = grader.again(case, inputs, np.random.default_rng(1))
-    for name in ("q", "k", "v"):
-        assert other[name].dtype == inputs[name].dtype
-        assert (other[name] != inputs[name]).any()
-        ordered = [np.sort(np.abs(each.astype(np.float64)).sum(axis=1)) for each in (inputs[name], other[name])]
-        np.testing.assert_allclose(*ordered)
-
-
 def test_the_workspace_holds_six_splits_and_no_score_matrix(stage: Stage, grader: Grader) -> None:
     case = next(case for case in stage.spec.cases if case.name == "profile_b32")
     assert 6 * 2048 * 66 * 4 <= grader.workspace(case) < 2048 * 2048

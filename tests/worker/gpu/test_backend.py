@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,15 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelgate.protocol import Result
+from kernelgate.settings import ROOT
 from kernelgate.stages import Backend, Case, Stage
 from kernelgate.verdicts import Verdict
 from tests.worker.recording.conftest import with_workspace
 from worker.emulator.check_pass import offered
 from worker.gpu.backend import fit, missing_gpu, model, spare
 from worker.gpu.bench_client import Bench, look, probe
+from worker.gpu.player import Player
+from worker.gpu.protocol import CaseResult, Loaded, LoadModule, Ready, RunCase
 from worker.gpu.sanitizer import sanitizer
 from worker.grade import grade, new_seed
 from worker.judging.job import Job
@@ -41,6 +45,41 @@ def card(own_settings: None) -> str:
     if why is not None:
         pytest.skip(why)
     return str(model())
+
+
+def test_the_device_masks_and_hashes_as_the_host_does(card: str) -> None:
+    del card
+    code = """
+import numpy as np
+from cuda.bindings import driver as cu
+from worker.bench.card import Card
+from worker.bench.driver import check
+from worker.bench.guard import Guard, nodes_size
+from worker.gpu.masking import masked, new_key, tree_root
+from worker.recording.compile import architecture
+from worker.recording.native import guard_image
+ready = Card().ready()
+stream = check(cu.cuStreamCreate(1))
+guard = Guard(guard_image(architecture(*ready.capability)), stream)
+for size in (1, 33, 8192, 8196, 1000003, 6291456):
+    data = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
+    key = new_key()
+    (hidden,) = masked([data], key)
+    at, nodes, result = (int(check(cu.cuMemAlloc(bytes_))) for bytes_ in (size, nodes_size(size), 8))
+    check(cu.cuMemcpyHtoD(at, hidden.ctypes.data, size))
+    unmask = guard.unmask(at, size, 0)
+    unmask.key(key)
+    unmask()
+    for launch in guard.root(at, size, nodes, result):
+        launch()
+    assert guard.differing(at, size, int(data[0])) == int((data != data[0]).sum())
+    back, root = np.empty(size, np.uint8), np.empty(1, np.uint64)
+    check(cu.cuMemcpyDtoH(back.ctypes.data, at, size))
+    check(cu.cuMemcpyDtoH(root.ctypes.data, result, 8))
+    assert (back == data).all() and int(root[0]) == tree_root(data), size
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture
@@ -69,6 +108,9 @@ def test_the_solution_is_right_and_measured(graded: Grade, stage: Stage) -> None
         assert isinstance(value, float), known
         assert value > 0, known
     assert result.timing.facts["bytes"] == 2048 * (768 + 512) * 4
+    assert result.timing.facts["by_host_ms"] == pytest.approx(result.timing.user_ms, rel=0.2)
+    assert result.timing.facts["baseline_alone_ms"] == pytest.approx(result.timing.baseline_ms, rel=0.05)
+    assert result.held == ""
     assert all(each.occupancy is not None and 0 < each.occupancy <= 1 for each in result.resources)
     if offered(stage):
         assert result.machine["check pass"].startswith("nothing found (4 short cases, ")
@@ -82,7 +124,7 @@ def test_the_solution_is_right_and_measured(graded: Grade, stage: Stage) -> None
         ("runtime_error/misaligned_vector.cu", Verdict.RUNTIME_ERROR, "misaligned_address"),
         ("contract_violation/input_scribbled.cu", Verdict.CONTRACT_VIOLATION, "inputs_changed"),
         ("time_limit/endless_kernel.cu", Verdict.TIME_LIMIT, "time_limit"),
-        ("wrong_answer/cached_by_pointer.cu", Verdict.WRONG_ANSWER, "wrong_when_timed"),
+        ("gate_missed/cached_by_pointer.cu", Verdict.GATE_MISSED, "too_slow"),
         ("wrong_answer/racing_sum.cu", Verdict.WRONG_ANSWER, "not_repeatable"),
     ],
 )
@@ -122,9 +164,9 @@ def test_a_race_is_told_by_the_sanitizer_and_the_check_pass(graded: Grade, stage
 
 def replayed(made: Job, device: Device, tokens: int) -> tuple[Arrays, Arrays]:
     """One seam recorded and replayed once: the input, and what it wrote, [tokens, 512]."""
-    facts = probe()
-    assert isinstance(facts, dict)
-    compiled = compile_cuda(made, architecture(*facts["capability"]))
+    card = probe()
+    assert isinstance(card, Ready)
+    compiled = compile_cuda(made, architecture(*card.capability))
     case = Case(name="once", title="", group="", params={"tokens": tokens})
     sizes = {"qkv": 3072 * tokens, "out": 2048 * tokens}
     if made.stage.spec.limits.workspace_kb:
@@ -132,28 +174,25 @@ def replayed(made: Job, device: Device, tokens: int) -> tuple[Arrays, Arrays]:
     take = Take(case, Edge.END, place(sizes, frozenset({"out", WORKSPACE}), Edge.END))
     tape = record(made, compiled, device, [take])[take.label]
     qkv = np.random.default_rng(1).standard_normal((tokens, 768)).astype(np.float32)
-    buffers = {name: asdict(buffer) for name, buffer in take.buffers.items()}
     bench = Bench()
     try:
-        bench.facts()
-        bench.send({"kind": "module", "which": "user"}, compiled.device)
-        assert bench.receive(30)[0]["kind"] == "loaded"
-        order = {"kind": "case", "buffers": buffers, "tape": len(tape.raw), "within_s": 5.0}
-        bench.send(order, tape.raw + qkv.tobytes())
-        answer, payload = bench.receive(30)
+        bench.ready()
+        player = Player(bench)
+        player.ask(LoadModule(), Loaded, compiled.device)
+        order = RunCase(take.buffers, len(tape.raw), 5.0)
+        _, payload = player.ask(order, CaseResult, tape.raw + qkv.tobytes())
     finally:
         bench.close()
-    assert answer["kind"] == "result", answer
     return qkv, np.frombuffer(payload, np.float32).reshape(tokens, 512)
 
 
 def test_a_tensor_map_reads_what_the_seam_described(
     job: Callable[[str], Job], sources: Path, device: Device, card: str
 ) -> None:
-    facts = probe()
-    assert isinstance(facts, dict)
-    if facts["capability"][0] < 9:
-        pytest.skip(f"tensor maps need compute capability 9.0; the {card} has {facts['capability']}")
+    known = probe()
+    assert isinstance(known, Ready)
+    if known.capability[0] < 9:
+        pytest.skip(f"tensor maps need compute capability 9.0; the {card} has {known.capability}")
     qkv, out = replayed(job((sources / "tensor_map.cu").read_text()), device, tokens=13)
     assert np.array_equal(out[:, :64], qkv[:, 640:704])
     assert np.isnan(out[:, 64:]).all(), "nothing else was written"

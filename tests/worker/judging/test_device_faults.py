@@ -2,47 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from kernelgate.stages import Limits
 from kernelgate.verdicts import Verdict
 from worker.emulator.findings import KINDS
-from worker.judging.device_faults import FAULTS, check_memory, check_repeat, ending
+from worker.gpu.faults import FAULTS, ending
+from worker.gpu.protocol import Ended
+from worker.judging.device_faults import check_memory, check_printed, check_repeat
 from worker.judging.failures import Failure
 from worker.triton.interpret import FAULTS as INTERPRETED
 
 
-def told(answer: dict[str, Any]) -> Failure:
+def failure(changed: list[str], strayed: list[str]) -> Failure:
     with pytest.raises(Failure) as raised:
-        check_memory("tokens_33", {"changed": [], "strayed": [], **answer})
+        check_memory("tokens_33", changed, strayed)
     return raised.value
 
 
 def test_memory_that_was_left_alone_is_no_event() -> None:
-    check_memory("tokens_33", {"changed": [], "strayed": []})
+    check_memory("tokens_33", [], [])
 
 
 def test_a_changed_input_breaks_the_contract() -> None:
-    failure = told({"changed": ["qkv"], "strayed": ["out"]})
-    assert (failure.verdict, failure.reason) == (Verdict.CONTRACT_VIOLATION, "inputs_changed")
-    assert failure.message == "Case tokens_33: the input 'qkv' was changed; inputs are read-only."
+    changed = failure(["qkv"], ["out"])
+    assert (changed.verdict, changed.reason) == (Verdict.CONTRACT_VIOLATION, "inputs_changed")
+    assert changed.message == "Case tokens_33: the input 'qkv' was changed; inputs are read-only."
 
 
 def test_a_write_beside_a_buffer_is_called_as_a_fault_on_its_fence_is() -> None:
-    fault = ending({"kind": "fault", "name": "CUDA_ERROR_ILLEGAL_ADDRESS"}, "tokens_33", Limits())
+    fault = ending(Ended("fault", "", "CUDA_ERROR_ILLEGAL_ADDRESS"), "tokens_33", Limits())
     assert fault is not None
-    stray = told({"strayed": ["out"]})
+    stray = failure([], ["out"])
     assert (stray.verdict, stray.reason, stray.case) == (fault.verdict, fault.reason, "tokens_33")
     assert stray.message.endswith("outside the buffers it was given: something was written beside 'out'.")
     assert "outside the buffers it was given (CUDA_ERROR_ILLEGAL_ADDRESS)." in fault.message
 
 
 def test_a_bench_that_broke_is_no_failure_of_a_submission() -> None:
-    assert ending({"kind": "broken", "what": "no memory"}, None, Limits()) is None
-    assert ending({"kind": "fault", "name": "CUDA_ERROR_ECC_UNCORRECTABLE", "what": ""}, None, Limits()) is None
+    assert ending(Ended("broken", "no memory"), None, Limits()) is None
+    assert ending(Ended("fault", "", "CUDA_ERROR_ECC_UNCORRECTABLE"), None, Limits()) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_NOT_FOUND", "CUDA_ERROR_NOT_SUPPORTED", "CUDA_ERROR_OF_TOMORROW"],
+)
+def test_whatever_else_the_driver_refuses_is_the_submissions_doing(name: str) -> None:
+    refused = ending(Ended("fault", "", name), "tokens_33", Limits())
+    assert refused is not None
+    assert (refused.verdict, refused.reason) == (Verdict.RUNTIME_ERROR, "launch_refused")
+    assert name in refused.message
+
+
+def test_what_kernels_print_is_bounded() -> None:
+    check_printed("tokens_33", 64 * 1024, 64)
+    with pytest.raises(Failure, match="printed 65,537 bytes; at most 64 KiB") as raised:
+        check_printed("tokens_33", 64 * 1024 + 1, 64)
+    assert (raised.value.verdict, raised.value.reason) == (Verdict.RUNTIME_ERROR, "output_limit")
 
 
 @pytest.mark.parametrize("reason", ["illegal_address", "misaligned_address", "assertion"])

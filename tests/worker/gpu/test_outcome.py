@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worker.bench.outcome import Call, Peaks, throughput
+from worker.gpu.outcome import Call, Peaks, throughput
 
 CALL = Call(flops=4_296_015_872.0, moved=2048 * (768 + 512) * 4)
 H200 = Peaks(flops=2.0 * 128 * 132 * 1980e6, moved=2.0 * 3201e6 * 6144 / 8)

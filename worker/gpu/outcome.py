@@ -1,15 +1,12 @@
-"""What a measurement comes to: the bench's `measured` answer, with what a reader needs to know to judge the number."""
+"""What a measurement comes to: the figures that a reader needs to judge a speedup."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from worker.bench.measure import Samples
-    from worker.bench.statistics import Ratio
+from worker.gpu.clock import ClockReading
+from worker.gpu.measurement import Samples
 
 Facts = dict[str, float | str]
 
@@ -34,26 +31,27 @@ class Peaks:
     moved: float = 0.0
 
 
-def measured(
-    samples: Samples, found: Ratio | None, call: Call, peaks: Peaks, more: Mapping[str, float | str]
-) -> dict[str, Any]:
-    """The answer. more: facts besides those about clocks and throughput. Raises RuntimeError where no sample counts."""
-    if found is None:
-        raise RuntimeError(f"all {samples.dropped} samples were taken while the card was slowed down")
-    facts = {**conditions(samples), **throughput(call, statistics.median(samples.user), peaks), **more}
-    speed = {"speedup": found.value, "low": found.low, "high": found.high}
-    return {"kind": "measured", "baseline": samples.baseline, "user": samples.user, **speed, "facts": facts}
-
-
 def conditions(samples: Samples) -> Facts:
     """Under which the samples were taken."""
-    clocks = [reading.sm_mhz for reading in samples.readings]
     return {
-        "pairs": len(samples.user),
+        "pairs": samples.pairs,
+        "calls_in_a_bracket": samples.calls,
         "dropped_pairs": samples.dropped,
-        "sm_mhz_low": min(clocks),
-        "sm_mhz_high": max(clocks),
-        "celsius": max(reading.celsius for reading in samples.readings),
+        "sm_mhz_low": min(samples.sm_mhz),
+        "sm_mhz_high": max(samples.sm_mhz),
+        "celsius": samples.celsius,
+    }
+
+
+def clocks(samples: Samples, reading: ClockReading, alone_ms: float) -> Facts:
+    """Both clocks. by_host_ms: a call by the host's clock, less what the same bracket takes the baseline besides its calls."""
+    by_events = statistics.median(samples.user)
+    return {
+        "by_host_ms": round(by_events + reading.moved_us / 1e3, 5),
+        "host_less_events_us": round(reading.user_us, 2),
+        "host_less_events_of_baseline_us": round(reading.baseline_us, 2),
+        "clocks_may_differ_us": round(reading.allowed_us, 2),
+        "baseline_alone_ms": round(alone_ms, 5),
     }
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-LEAST_PAIRS = 30
 NARROW = 0.005
 RESAMPLES = 1000
 
@@ -38,6 +37,6 @@ def ratio(baseline: NDArray[np.float64], user: NDArray[np.float64], rng: np.rand
     return Ratio(value, float(low), float(high))
 
 
-def enough(found: Ratio, pairs: int, gate: float | None) -> bool:
-    """At least 30 pairs; then as soon as the interval is narrow, or clear of the gate."""
-    return pairs >= LEAST_PAIRS and (found.narrow or found.clear_of(gate))
+def enough(found: Ratio, gate: float | None) -> bool:
+    """As soon as the interval is narrow, or clear of the gate."""
+    return found.narrow or found.clear_of(gate)

@@ -1,0 +1,52 @@
+"""Both clocks of a measurement: what honest noise looks like, and what a clock that was moved does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from worker.gpu.clock import LEAST_ALLOWED_US, read
+
+CONSTANT_MS = 0.4
+"""What the host sees of a bracket besides its calls: some hundred microseconds on an H200."""
+
+
+def rests(seed: int, brackets: int = 15, scatter_us: float = 20.0, moved_us: float = 0.0) -> list[float]:
+    rng = np.random.default_rng(seed)
+    late = rng.random(brackets) < 0.1  # now and then the host is woken late
+    return list(CONSTANT_MS + 1e-3 * (scatter_us * rng.standard_normal(brackets) + 200.0 * late + moved_us))
+
+
+def test_clocks_that_agree() -> None:
+    wrong = sum(not read(rests(seed), rests(1000 + seed), calls=2).agree for seed in range(300))
+    assert wrong <= 3
+
+
+def test_sixteen_microseconds_a_call_are_seen() -> None:
+    for seed in range(100):
+        reading = read(rests(seed, scatter_us=5.0, moved_us=3 * 16.0), rests(1000 + seed, scatter_us=5.0), calls=3)
+        assert not reading.agree
+        assert reading.moved_us == pytest.approx(16.0, abs=4.0)
+        assert reading.sharp(call_ms=0.15)
+
+
+def test_a_clock_that_hides_much_of_a_call_is_not_sharp() -> None:
+    reading = read(rests(1, scatter_us=200.0), rests(2, scatter_us=200.0), calls=2)
+    assert not reading.sharp(call_ms=0.2)
+    assert reading.sharp(call_ms=20.0)
+
+
+@pytest.mark.parametrize("moved_us", [1000.0, -1000.0])
+def test_a_clock_that_was_moved_shows_in_either_direction(moved_us: float) -> None:
+    reading = read(rests(1, moved_us=moved_us), rests(2), calls=1)
+    assert not reading.agree
+    assert np.sign(reading.moved_us) == np.sign(moved_us)
+
+
+def test_noise_is_allowed_for_and_said() -> None:
+    quiet, loud = (
+        read(rests(1, scatter_us=0.5), rests(2, scatter_us=0.5), 1),
+        read(rests(1, scatter_us=80.0), rests(2), 1),
+    )
+    assert quiet.allowed_us == pytest.approx(max(LEAST_ALLOWED_US, 0.08 * 400), rel=0.01)
+    assert loud.allowed_us > LEAST_ALLOWED_US

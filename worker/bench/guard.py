@@ -1,0 +1,75 @@
+"""The trusted kernels around a timed call (kernels/measuring/guard.cu), launched on a stream."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+from cuda.bindings import driver as cu
+
+from worker.bench.driver import check
+from worker.bench.replay import Module
+from worker.gpu.masking import BLOCK, KEY_BYTES, LEAVES, leaf_count
+
+THREADS = 256
+STRETCH = 1 << 12
+"""Bytes that one block of `differs` looks at, about."""
+
+
+class Launch:
+    """A kernel with its arguments laid out: launching it is one call of the driver, which takes about as long each time."""
+
+    def __init__(self, function: Any, blocks: int, stream: Any, *arguments: int | np.uint32) -> None:
+        self.values = [
+            np.array([value], np.uint32 if isinstance(value, np.uint32) else np.uint64) for value in arguments
+        ]
+        self.pointers = np.array([each.ctypes.data for each in self.values], np.uint64)
+        self.order = (function, blocks, 1, 1, THREADS, 1, 1, 0, stream, self.pointers.ctypes.data, 0)
+
+    def __call__(self) -> None:
+        check(cu.cuLaunchKernel(*self.order), "trusted kernel")
+
+
+class Unmask(Launch):
+    """Gives masked bytes their content; with the same key once more, they are masked again."""
+
+    def key(self, key: bytes) -> None:
+        self.values[3][0], self.values[4][0] = struct.unpack("<QQ", key[:KEY_BYTES])
+
+
+class Guard:
+    """The kernels of one context, and the little memory that they answer in."""
+
+    def __init__(self, image: bytes, stream: Any) -> None:
+        self.functions = Module(image).functions
+        self.stream = stream
+        self.count = check(cu.cuMemAlloc(4), "allocate")
+
+    def unmask(self, address: int, size: int, first_block: int) -> Unmask:
+        """For `size` bytes at `address`; the key is to be given."""
+        blocks = -(-size // (BLOCK * THREADS))
+        return Unmask(self.functions["unmask"], blocks, self.stream, address, size, first_block, 0, 0)
+
+    def root(self, address: int, size: int, nodes: int, result: int) -> tuple[Launch, Launch]:
+        """Writes the root of the tree over `size` bytes to `result`. nodes: memory of `nodes_size(size)` bytes."""
+        count = leaf_count(size) // LEAVES
+        return (
+            Launch(self.functions["leaves"], count, self.stream, address, size, nodes),
+            Launch(self.functions["root"], 1, self.stream, nodes, count, result),
+        )
+
+    def differing(self, address: int, size: int, byte: int) -> int:
+        """How many of `size` bytes are not `byte`. Waits for the stream."""
+        check(cu.cuMemsetD32Async(self.count, 0, 1, self.stream), "fill")
+        blocks = max(1, min(1024, size // STRETCH))
+        Launch(self.functions["differs"], blocks, self.stream, address, size, np.uint32(byte), int(self.count))()
+        answer = np.empty(1, np.uint32)
+        check(cu.cuMemcpyDtoHAsync(answer.ctypes.data, self.count, 4, self.stream), "download")
+        check(cu.cuStreamSynchronize(self.stream), "kernel")
+        return int(answer[0])
+
+
+def nodes_size(size: int) -> int:
+    """Bytes that the tree over an output of `size` bytes needs beside it."""
+    return 8 * (leaf_count(size) // LEAVES)

@@ -1,0 +1,230 @@
+"""One side of a measurement, as the process that holds the card runs it: a bracket of calls on inputs that were never there
+before.
+
+Every call of a bracket has memory of its own. Before a bracket everything that can be written is refilled: outputs and
+workspace with poison, what lies beside buffers with canaries, variables with the bytes that they began with. Inputs come
+masked; their keys come with the order to start. Who gives the orders keeps the time (worker/gpu/measurement.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from cuda.bindings import driver as cu
+from numpy.typing import NDArray
+
+from worker.bench.driver import CudaError, TimedOutError, check, settle
+from worker.bench.guard import Guard, Unmask, nodes_size
+from worker.bench.memory import CANARY, Mapped
+from worker.bench.replay import Module
+from worker.gpu.masking import KEY_BYTES, first_blocks
+from worker.gpu.protocol import TimedCall
+
+SWEEPS = 2
+"""A sweep writes so many times the second-level cache."""
+
+
+class Work(Protocol):
+    """Something that a call launches: a replayed tape, or torch's kernels."""
+
+    def launch(self, stream: Any) -> None: ...
+
+
+class Output(Protocol):
+    """Memory that a call writes and that is compared."""
+
+    def span(self) -> tuple[int, int]:
+        """(address, bytes)"""
+        ...
+
+    def refill(self) -> None: ...
+
+    def read_into(self, values: NDArray[np.uint8]) -> None: ...
+
+
+@dataclass
+class Call:
+    """One call: what it launches, its inputs, everything else of its own, and the outputs that are compared."""
+
+    work: Work
+    inputs: dict[str, Mapped]
+    written: list[Mapped]
+    outputs: dict[str, Output]
+    places: TimedCall
+
+    @property
+    def first_blocks(self) -> dict[str, int]:
+        sizes = [mapped.buffer.size for mapped in self.inputs.values()]
+        return dict(zip(self.inputs, first_blocks(sizes), strict=True))
+
+
+class MappedOutput:
+    """A mapped buffer as an output."""
+
+    def __init__(self, mapped: Mapped) -> None:
+        self.mapped = mapped
+
+    def span(self) -> tuple[int, int]:
+        return self.mapped.buffer.address, self.mapped.buffer.size
+
+    def refill(self) -> None:
+        """Refilled as everything that is mapped."""
+
+    def read_into(self, values: NDArray[np.uint8]) -> None:
+        self.mapped.read_into(values)
+
+
+class Bracket:
+    """The held calls of one measured case. They are held until the process ends."""
+
+    def __init__(self, calls: list[Call], guard: Guard, arena: NDArray[np.uint8], stream: Any, within_s: float) -> None:
+        self.calls, self.guard, self.arena, self.stream, self.within_s = calls, guard, arena, stream, within_s
+        cache = int(check(cu.cuDeviceGetAttribute(cu.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 0)))
+        self.sweep_size = max(SWEEPS * cache, 64 << 20)
+        self.sweep = int(check(cu.cuMemAlloc(self.sweep_size)))
+        self.events = [(_event(), _event()) for _ in calls]
+        self.outputs = [output for call in calls for output in call.outputs.values()]
+        self.nodes = int(check(cu.cuMemAlloc(max(nodes_size(output.span()[1]) for output in self.outputs))))
+        self.roots = int(check(cu.cuMemAlloc(8 * len(self.outputs))))
+        self.roots_here = np.empty(len(self.outputs), np.uint64)
+        self.unmasks = [self._unmasks(call) for call in calls]
+        self.trees = [
+            launch
+            for number, output in enumerate(self.outputs)
+            for launch in guard.root(*output.span(), self.nodes, self.roots + 8 * number)
+        ]
+
+    def stage(self, modules: list[Module]) -> None:
+        """Refills everything that can be written, and uploads the masked inputs. modules: whose variables begin anew."""
+        for module in modules:
+            module.restore()
+        for call in self.calls:
+            for mapped in (*call.inputs.values(), *call.written):
+                mapped.refill()
+            for output in call.outputs.values():
+                output.refill()
+            for name, mapped in call.inputs.items():
+                mapped.write(self._part(call.places.inputs[name], mapped.buffer.size))
+        settle()
+
+    def attend(self) -> None:
+        """Makes this process's context the one that the card last worked for, so that a start finds it always alike."""
+        self._sweep()
+        settle()
+
+    def _sweep(self) -> None:
+        check(cu.cuMemsetD32Async(self.sweep, 0, self.sweep_size // 4, self.stream))
+
+    def start(self, keys: bytes) -> tuple[int, bytes]:
+        """Runs all calls: (nanoseconds by this process's clock, the roots of their outputs).
+
+        Inputs are unmasked together: whatever of a later call is done in an earlier one, is done within the bracket, whose
+        calls count in sum. Raises TimedOutError, and CudaError for a fault.
+        """
+        for number, unmasks in enumerate(self.unmasks):
+            for unmask in unmasks.values():
+                unmask.key(keys[number * KEY_BYTES : (number + 1) * KEY_BYTES])
+        begin_ns = time.perf_counter_ns()
+        for unmasks in self.unmasks:
+            for unmask in unmasks.values():
+                unmask()
+        for call, (begin, end) in zip(self.calls, self.events, strict=True):
+            self._sweep()
+            check(cu.cuEventRecord(begin, self.stream))
+            call.work.launch(self.stream)
+            check(cu.cuEventRecord(end, self.stream), "launch")
+        for launch in self.trees:
+            launch()
+        check(cu.cuMemcpyDtoHAsync(self.roots_here.ctypes.data, self.roots, self.roots_here.nbytes, self.stream))
+        self._wait()
+        return time.perf_counter_ns() - begin_ns, self.roots_here.tobytes()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + self.within_s * len(self.calls)
+        spin = time.monotonic() + 0.05
+        while True:
+            (status,) = cu.cuStreamQuery(self.stream)
+            if status == cu.CUresult.CUDA_SUCCESS:
+                return
+            if status != cu.CUresult.CUDA_ERROR_NOT_READY:
+                raise CudaError(status.name, "kernel")
+            now = time.monotonic()
+            if now > deadline:
+                raise TimedOutError(f"{self.within_s:g} s")
+            if now > spin:
+                time.sleep(0.0002)
+
+    def collect(self) -> tuple[tuple[float, ...], str, str]:
+        """(ms of each call by events, the first input that was changed, the first buffer beside which something was
+        written).
+        """
+        settle()
+        ms = tuple(float(check(cu.cuEventElapsedTime(begin, end))) for begin, end in self.events)
+        changed = strayed = ""
+        for number, call in enumerate(self.calls):
+            for name, output in call.outputs.items():
+                at = call.places.outputs[name]
+                output.read_into(self._part(at, output.span()[1]))
+            strayed = strayed or self._strayed(call)
+            changed = changed or self._changed(call, number)
+        return ms, changed, strayed
+
+    def _part(self, at: int, size: int) -> NDArray[np.uint8]:
+        return self.arena[at : at + size]
+
+    def _unmasks(self, call: Call) -> dict[str, Unmask]:
+        return {
+            name: self.guard.unmask(mapped.buffer.address, mapped.buffer.size, call.first_blocks[name])
+            for name, mapped in call.inputs.items()
+        }
+
+    def _changed(self, call: Call, number: int) -> str:
+        """Masked again, an input that was left alone has the bytes that it was uploaded with."""
+        for unmask in self.unmasks[number].values():
+            unmask()
+        check(cu.cuStreamSynchronize(self.stream), "kernel")
+        for name, mapped in call.inputs.items():
+            if not np.array_equal(mapped.read(), self._part(call.places.inputs[name], mapped.buffer.size)):
+                return name
+        return ""
+
+    def _strayed(self, call: Call) -> str:
+        for mapped in (*call.inputs.values(), *call.written):
+            start, size = mapped.slack
+            if size and self.guard.differing(start, size, CANARY):
+                return mapped.buffer.name
+        return ""
+
+    def alone(self, times: int) -> tuple[float, ...]:
+        """Milliseconds of the first call by events, on a swept cache, `times` times."""
+        call, (begin, end) = self.calls[0], self.events[0]
+        samples = []
+        for _ in range(times):
+            settle()
+            self._sweep()
+            check(cu.cuEventRecord(begin, self.stream))
+            call.work.launch(self.stream)
+            check(cu.cuEventRecord(end, self.stream), "launch")
+            self._wait()
+            samples.append(float(check(cu.cuEventElapsedTime(begin, end))))
+        return tuple(samples)
+
+
+def _event() -> Any:
+    return check(cu.cuEventCreate(0))
+
+
+def mapped_call(
+    stack: ExitStack, places: TimedCall, device: int
+) -> tuple[dict[str, Mapped], list[Mapped], Mapping[str, Output]]:
+    """A call's inputs, everything else, and its outputs, mapped for as long as the stack is open."""
+    held = {name: stack.enter_context(Mapped(buffer, device)) for name, buffer in places.buffers.items()}
+    inputs = {name: mapped for name, mapped in held.items() if not mapped.buffer.written}
+    written = [mapped for mapped in held.values() if mapped.buffer.written]
+    judged = {name: MappedOutput(held[name]) for name in places.outputs if name in held}
+    return inputs, written, judged

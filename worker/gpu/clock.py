@@ -1,0 +1,72 @@
+"""Whether the card's events and the host's clock tell the same of a submission.
+
+Events lie in memory that device code can reach; the host's clock does not. Around a bracket the host sees what the events
+see and besides it what every bracket takes: orders, unmasking, the sweep, the hash tree. That rest is the same for both
+sides, for they run the same orders over the same sizes, so the two sides' rests must agree within their noise. A start that
+was moved forward or an end that was moved back makes the submission's rest longer; a lengthened call makes it shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+LEAST_ALLOWED_US = 30.0
+"""Two processes differ by so much from one bracket to the next and for a while, on a quiet host."""
+SHARE_OF_REST = 0.08
+"""And by so much of what a bracket takes besides its calls: most of that is sweeping, whose speed depends on where its
+memory lies.
+"""
+SHARP_US, SHARE = 12.0, 0.05
+"""A measurement goes on until noise hides no more of a call than the larger of these: microseconds, or a share of it."""
+ERRORS = 4.0
+"""How many standard errors the two medians may lie apart before they disagree."""
+TO_SIGMA, TO_MEDIAN = 1.4826, 1.2533
+"""From a median absolute deviation to a normal's standard deviation, and from that of a mean's to a median's error."""
+
+
+@dataclass(frozen=True)
+class ClockReading:
+    """Medians over brackets, in microseconds: what the host saw besides the events, on either side, and how far they may
+    differ.
+
+    calls: of a bracket.
+    """
+
+    user_us: float
+    baseline_us: float
+    allowed_us: float
+    calls: int
+
+    @property
+    def moved_us(self) -> float:
+        """By how much each call's events tell less than the host saw; negative for more."""
+        return (self.user_us - self.baseline_us) / self.calls
+
+    def sharp(self, call_ms: float) -> bool:
+        """Whether what the clocks may differ by is little beside a call of so many milliseconds."""
+        return self.allowed_us / self.calls <= max(SHARP_US, SHARE * 1e3 * call_ms)
+
+    @property
+    def agree(self) -> bool:
+        return abs(self.user_us - self.baseline_us) <= self.allowed_us
+
+
+def read(user_ms: Sequence[float], baseline_ms: Sequence[float], calls: int) -> ClockReading:
+    """user_ms, baseline_ms: of each bracket, milliseconds by the host less the sum of its events."""
+    user, baseline = 1e3 * np.asarray(user_ms), 1e3 * np.asarray(baseline_ms)
+    noise = float(np.hypot(_error(user), _error(baseline)))
+    return ClockReading(
+        user_us=float(np.median(user)),
+        baseline_us=float(np.median(baseline)),
+        allowed_us=max(LEAST_ALLOWED_US, SHARE_OF_REST * float(np.median(baseline)), ERRORS * noise),
+        calls=calls,
+    )
+
+
+def _error(samples: np.ndarray) -> float:
+    """The standard error of a median."""
+    deviation = float(np.median(np.abs(samples - np.median(samples))))
+    return TO_MEDIAN * TO_SIGMA * deviation / float(np.sqrt(len(samples)))
