@@ -162,6 +162,9 @@ def _sixteen_bit_sets(name: str, outcome: str, flush: str, kind: str) -> Table:
     }
     halves = [f"{one}({asked(part)} ? 1.0f : 0.0f)" for part in (".x", ".y")]
     pair = f"{kind}x2"
+    masks = [f"(uint32_t)({asked(part)} ? 0xffffu : 0u)" for part in (".x", ".y")]
+    for to in ("u32", "s32"):
+        table[f"set.{name}{flush}.{to}.{pair}"] = Form(to, (pair, pair), f"({masks[0]} | {masks[1]} << 16)")
     table[f"set.{name}{flush}.{pair}.{pair}"] = Form(pair, (pair, pair), f"ptx::Two<{one}>{{{{{', '.join(halves)}}}}}")
     return table
 

@@ -213,7 +213,8 @@ def expected(opcode: str, bits: tuple[int, ...]) -> int:
         kind = parts[-1]
         if kind.endswith("x2"):
             one = opcode.replace("x2", "")
-            halves = [_set(one, kind[:-2], kind[:-2], tuple(it >> shift & 0xFFFF for it in bits)) for shift in (0, 16)]
+            result = kind[:-2] if form.result == kind else "u16"
+            halves = [_set(one, kind[:-2], result, tuple(it >> shift & 0xFFFF for it in bits)) for shift in (0, 16)]
             return halves[0] | halves[1] << 16
         if name == "set":
             return _set(opcode, kind, form.result, bits)
