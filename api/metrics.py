@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterator
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from sqlalchemy import text
+from sqlalchemy import func, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 
-from api.queues import alive_since
+from api.queues import alive_since, queued_since
 from kernelgate.db import transaction
+from kernelgate.models import Submission
+from kernelgate.protocol import CPU_QUEUE
+from kernelgate.verdicts import State
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
@@ -78,12 +81,20 @@ def _queues(database: Session) -> Iterator[Metric]:
     depth = GaugeMetricFamily(
         "kernelgate_queue_depth", "Submissions in a state that is not final.", labels=("queue", "state")
     )
-    oldest = GaugeMetricFamily("kernelgate_queue_oldest_seconds", "Age of the longest-queued one.", labels=("queue",))
+    oldest = GaugeMetricFamily(
+        "kernelgate_queue_oldest_seconds",
+        "Since the longest-waiting one was queued.",
+        labels=("queue",),
+    )
     rows = database.execute(
-        text(
-            "SELECT queue, state, count(*), extract(epoch FROM now() - min(created_at)) FROM submissions "
-            "WHERE state IN ('queued', 'running') GROUP BY queue, state"
+        select(
+            Submission.queue,
+            Submission.state,
+            func.count(),
+            func.extract("epoch", func.now() - func.min(queued_since())),
         )
+        .where(Submission.state.in_([State.QUEUED, State.RUNNING]))
+        .group_by(Submission.queue, Submission.state)
     )
     for queue, state, count, age in rows:
         depth.add_metric([queue, state], count)
@@ -95,10 +106,13 @@ def _queues(database: Session) -> Iterator[Metric]:
 
 def _verdicts(database: Session) -> Iterator[Metric]:
     counted = CounterMetricFamily("kernelgate_verdicts", "Judgings by verdict.", labels=("stage", "verdict"))
+    # A counter that appears with its first count never rose, as Prometheus sees it: our own failures begin at 0.
     rows = database.execute(
         text(
             "SELECT s.stage, r.verdict, count(*) FROM results r JOIN submissions s ON s.id = r.submission_id "
-            "GROUP BY s.stage, r.verdict"
+            "GROUP BY s.stage, r.verdict UNION ALL SELECT DISTINCT v.stage, 'judge_error', 0 FROM stage_versions v "
+            "WHERE NOT EXISTS (SELECT FROM results r JOIN submissions s ON s.id = r.submission_id "
+            "WHERE s.stage = v.stage AND r.verdict = 'judge_error')"
         )
     )
     for stage, verdict, count in rows:
@@ -131,13 +145,18 @@ def _durations(database: Session) -> Iterator[Metric]:
 
 
 def _workers(database: Session) -> Iterator[Metric]:
+    """Also of queues whose workers are gone: a series that is missing raises no alarm."""
     live = GaugeMetricFamily("kernelgate_workers", "Workers with a recent heartbeat.", labels=("queue", "healthy"))
     rows = database.execute(
         text(
-            "SELECT queue, healthy, count(*) FROM workers, unnest(queues) AS queue "
-            "WHERE heartbeat_at >= :since GROUP BY queue, healthy"
+            "WITH served AS (SELECT queue, healthy, heartbeat_at >= :since AS alive FROM workers, unnest(queues) AS queue "
+            "WHERE heartbeat_at >= now() - interval '7 days'), "
+            "known AS (SELECT queue FROM served UNION SELECT :cpu UNION "
+            "SELECT queue FROM submissions WHERE state IN ('queued', 'running')) "
+            "SELECT known.queue, state.healthy, (SELECT count(*) FROM served WHERE alive AND served.queue = known.queue "
+            "AND served.healthy = state.healthy) FROM known, (VALUES (true), (false)) AS state (healthy) ORDER BY 1, 2"
         ),
-        {"since": alive_since()},
+        {"since": alive_since(), "cpu": CPU_QUEUE},
     )
     for queue, healthy, count in rows:
         live.add_metric([queue, str(healthy).lower()], count)

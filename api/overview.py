@@ -8,7 +8,7 @@ from fastapi import Request
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, defer
 
-from api.queues import alive_since, live_workers
+from api.queues import alive_since, live_workers, queued_since
 from api.schemas import QueueOverview, QueueView, WorkerView
 from api.views import summary
 from kernelgate.models import Submission, WorkerRow
@@ -29,9 +29,7 @@ def queue_views(database: Session) -> list[QueueView]:
     """Every queue that has work or a live worker."""
     live = Counter(queue for worker in live_workers(database) for queue in worker.queues)
     queued, running = (func.count().filter(Submission.state == state) for state in (State.QUEUED, State.RUNNING))
-    oldest = func.extract(
-        "epoch", func.now() - func.min(Submission.created_at).filter(Submission.state == State.QUEUED)
-    )
+    oldest = func.extract("epoch", func.now() - func.min(queued_since()).filter(Submission.state == State.QUEUED))
     rows = database.execute(
         select(Submission.queue, queued, running, oldest)
         .where(Submission.state.in_([State.QUEUED, State.RUNNING]))

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from api.catalog import Catalog, standings
 from api.doorbell import broker_problem
-from api.queues import live_workers, unwell_workers
+from api.queues import live_workers, queued_since, unwell_workers
 from api.schemas import Readiness
 from kernelgate.db import transaction
 from kernelgate.models import Submission
@@ -66,7 +66,7 @@ def readiness(catalog: Catalog) -> Readiness:
 
 
 def _ask(database: Session, catalog: Catalog, answer: Readiness) -> None:
-    queued = select(Submission.queue, func.extract("epoch", func.now() - func.min(Submission.created_at)))
+    queued = select(Submission.queue, func.extract("epoch", func.now() - func.min(queued_since())))
     ages = {
         queue: float(age)
         for queue, age in database.execute(queued.where(Submission.state == State.QUEUED).group_by(Submission.queue))

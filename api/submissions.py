@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import case, exists, func, select, update
+from sqlalchemy import ColumnElement, case, exists, func, select, update
 from sqlalchemy.orm import Session
 
 from api.auth import Identity, challenge
 from api.catalog import Catalog, standing
 from api.limits import check_submit_limits, lock_user
 from api.problems import Refusal
-from api.queues import choose_queue
+from api.queues import choose_queue, queued_since
 from api.source import check_filename, check_source
 from kernelgate.db import notify
 from kernelgate.models import EventRow, ResultRow, Submission, now
@@ -153,16 +153,14 @@ def queue_position(database: Session, submission: Submission) -> int | None:
     """1 for the next to be taken from its queue; None unless it is queued."""
     if submission.state != State.QUEUED:
         return None
-    before = (
-        select(func.count())
-        .select_from(Submission)
-        .where(
-            Submission.state == State.QUEUED,
-            Submission.queue == submission.queue,
-            Submission.created_at < submission.created_at,
-        )
-    )
-    return 1 + (database.scalar(before) or 0)
+    ahead = select(func.count()).select_from(Submission).where(ahead_of(database, submission))
+    return 1 + (database.scalar(ahead) or 0)
+
+
+def ahead_of(database: Session, submission: Submission) -> ColumnElement[bool]:
+    """Those that stand before a queued submission. One that is judged again stands where it was queued again."""
+    own = database.scalar(select(queued_since()).where(Submission.id == submission.id))
+    return (Submission.state == State.QUEUED) & (Submission.queue == submission.queue) & (queued_since() < own)
 
 
 def cancel(database: Session, submission: Submission) -> Submission:

@@ -66,17 +66,18 @@ def sign_up_page(request: Request, viewer: Viewer) -> Response:
         return RedirectResponse("/me/tokens", 303)
     if not settings().open_signup:
         raise Refusal("signup_closed", "Accounts are made by invite here.")
-    return _door(request, "sign-up")
+    return _door(request, "sign-up", next=local_page(request.query_params.get("next")))
 
 
 @router.post("/sign-up", dependencies=[Depends(same_site)])
 async def post_sign_up(request: Request) -> Response:
-    handle = str((await read_form(request)).get("handle", ""))[:100]
+    fields = await read_form(request)
+    handle, onward = str(fields.get("handle", ""))[:100], local_page(str(fields.get("next", "")))
     try:
         opened = await run_in_threadpool(sign_up, request, handle)
     except Refusal as refusal:
-        return _door(request, "sign-up", problem=refusal, handle=handle)
-    return _welcome(request, opened)
+        return _door(request, "sign-up", problem=refusal, handle=handle, next=onward)
+    return _welcome(request, opened, onward)
 
 
 @router.get("/invite/{secret}")
@@ -97,9 +98,9 @@ async def post_invite(request: Request, secret: InviteSecret) -> Response:
     return _welcome(request, opened)
 
 
-def _welcome(request: Request, opened: Opened) -> Response:
+def _welcome(request: Request, opened: Opened, onward: str = "/") -> Response:
     """The account's first token: whoever loses it needs an administrator, for there is no password."""
-    response = page(request, "welcome.html", opened=opened)
+    response = page(request, "welcome.html", opened=opened, next=onward if onward != "/" else "/stages")
     set_cookie(response, opened.cookie)
     return response
 

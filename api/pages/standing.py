@@ -120,16 +120,3 @@ def now_running(database: Session, user_id: int | None) -> Now:
             .limit(10)
         )
     return Now(counts.get("running", 0), counts.get("queued", 0), len(live_workers(database)), list(mine))
-
-
-def typical_ms(database: Session, stage: str) -> float | None:
-    """Milliseconds that a grading of this stage took, the median of the last 20; None without one."""
-    spent = (
-        select((func.extract("epoch", Submission.finished_at - Submission.claimed_at) * 1000).label("ms"))
-        .where(Submission.stage == stage, Submission.state == State.DONE, Submission.claimed_at.is_not(None))
-        .order_by(Submission.finished_at.desc())
-        .limit(20)
-        .subquery()
-    )
-    found = database.scalar(select(func.percentile_cont(0.5).within_group(spent.c.ms)))
-    return float(found) if found is not None else None

@@ -22,15 +22,16 @@ from api.pages.drawings.converging import drawing
 from api.pages.drawings.progress import progress
 from api.pages.drawings.roofline import roofline
 from api.pages.site.environment import page
-from api.pages.standing import typical_ms
 from api.pages.text.faults import faults
 from api.problems import Refusal
 from api.queues import live_workers
 from api.schemas import SubmissionView
 from api.submissions import find, newest_result
 from api.views import view
+from api.waiting import expected_wait_ms
 from kernelgate.db import transaction
 from kernelgate.evidence import element, evidence
+from kernelgate.models import Submission
 from kernelgate.protocol import CaseReport, Result, WrongTensor
 from kernelgate.stages import Case, Stage
 from kernelgate.text import line
@@ -67,7 +68,7 @@ def submission_page(request: Request, id: SubmissionId, viewer: Viewer, catalog:
         if item.state.final:
             context |= _finished(item, stage)
         else:
-            context |= _under_way(database, item, stage)
+            context |= _under_way(database, submission, item, stage)
     return page(request, "submission.html", **context)
 
 
@@ -79,10 +80,8 @@ def _cases(stage: Stage | None, result: Result | None) -> list[CaseView]:
     return [CaseView(i, line(c.name, 63), line(c.title, 160), line(c.group, 40)) for i, c in enumerate(known)]
 
 
-def _under_way(database: Session, item: SubmissionView, stage: Stage | None) -> dict[str, Any]:
+def _under_way(database: Session, submission: Submission, item: SubmissionView, stage: Stage | None) -> dict[str, Any]:
     workers = [worker for worker in live_workers(database) if item.queue in worker.queues]
-    typical = typical_ms(database, item.stage)
-    ahead = item.queue_position or 0
     so_far = progress(read(item.id, 0).events, stage.spec.backends if stage else ())
     gate = stage.spec.gate.speedup if stage and stage.spec.gate else None
     return {
@@ -90,7 +89,7 @@ def _under_way(database: Session, item: SubmissionView, stage: Stage | None) -> 
         "progress": so_far,
         "converging": drawing(so_far.looks, gate),
         "workers": len(workers),
-        "expected_wait": ahead * typical / len(workers) if typical is not None and workers and ahead else None,
+        "expected_wait": expected_wait_ms(database, submission) if item.queue_position else None,
     }
 
 

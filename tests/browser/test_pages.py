@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Literal
 
@@ -113,6 +114,31 @@ def test_the_editor_keeps_a_draft_compares_and_resets(visit: Open) -> None:
     page.get_by_role("button", name="Reset").click()
     expect(page.locator("textarea[name=source]")).to_have_value(starter)
     expect(page.locator(".editor .cm-content")).not_to_contain_text("# a draft")
+
+
+def test_what_was_written_before_signing_in_is_there_after_it(visit: Open) -> None:
+    """By the button that invites to do so, through making an account and back to the stage."""
+    opened = visit()
+    page = opened.go("/stages/online_softmax")
+    page.locator(".editor .cm-content").click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("# mine")
+    expect(page.locator(".bench .status")).to_have_text("Draft kept in this browser")
+    page.get_by_role("link", name="Sign in to submit").click()
+    page.get_by_role("link", name="Make an account").click()
+    page.get_by_label("Handle").fill("draftsman")
+    page.get_by_role("button", name="Make the account").click()
+    page.get_by_role("link", name="back to where I was").click()
+    expect(page.locator("textarea[name=source]")).to_have_value(re.compile("# mine$"))
+    page.locator(".editor .cm-content").click()
+    assert page.evaluate("Object.keys(localStorage).filter(key => key.startsWith('draft:'))") == [
+        "draft:draftsman:online_softmax"
+    ]
+    with page.expect_request("**/submit"):
+        page.keyboard.press("Control+Enter")
+        page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/submissions/*")
+    expect(opened.go("/me/submissions").locator("tbody tr")).to_have_count(1)
 
 
 def test_files_that_cannot_be_edited_are_named(visit: Open) -> None:

@@ -115,7 +115,7 @@ def test_every_route_is_documented(route: str) -> None:
 def test_every_metric_that_an_alarm_names_is_served(database: str) -> None:
     assert database
     served = Metrics(lambda: 0).exposition().decode()
-    named = set(re.findall(r"kernelgate_[a-z_]+(?=[ {`\[])", page("deploy.md")))
+    named = set(re.findall(r"kernelgate_[a-z_]+(?=[ {`\[])", page("deploy.md") + page("alerts.yml")))
     assert {"kernelgate_database_up", "kernelgate_queue_oldest_seconds"} <= named
     types = set(re.findall(r"^# TYPE (\S+)", served, re.MULTILINE))
     assert named - types == set()

@@ -30,6 +30,7 @@ class Workplace {
   readonly #limit: number;
   #editor: Editor | null = null;
   #saving = 0;
+  #sent = false;
 
   constructor(
     private readonly form: HTMLFormElement,
@@ -43,13 +44,14 @@ class Workplace {
   }
 
   start(): void {
+    this.adopt();
     this.restore();
     this.area.addEventListener("input", () => this.changed(this.area.value));
     this.area.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.form.requestSubmit();
     });
     this.file.addEventListener("change", () => void this.take(this.file.files?.[0]));
-    this.form.addEventListener("submit", () => this.send());
+    this.form.addEventListener("submit", (event) => this.send(event));
     this.action("reset", () => this.reset());
     const comparison = this.form.querySelector<HTMLSelectElement>('select[data-action="compare"]');
     comparison?.addEventListener("change", () => void this.compare(comparison));
@@ -83,6 +85,20 @@ class Workplace {
     this.#editor.point(JSON.parse(this.form.dataset.faults ?? "[]") as Fault[]);
   }
 
+  /** What was written before signing in is the account's from then on, unless its own draft is newer. */
+  private adopt(): void {
+    if (!this.form.dataset.owner) return;
+    const key = `draft::${this.form.dataset.stage ?? ""}`;
+    const visitors = this.draft(key);
+    if (!visitors) return;
+    try {
+      if (visitors.at > (this.draft()?.at ?? 0)) localStorage.setItem(this.#key, JSON.stringify(visitors));
+      localStorage.removeItem(key);
+    } catch {
+      // A storage that takes nothing keeps the visitor's draft where it is.
+    }
+  }
+
   private restore(): void {
     const draft = this.draft();
     if (!draft || draft.text === this.#starter || this.area.value !== this.area.defaultValue) return;
@@ -91,9 +107,9 @@ class Workplace {
     this.say(`Your draft of ${new Date(draft.at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}`);
   }
 
-  private draft(): Draft | null {
+  private draft(key = this.#key): Draft | null {
     try {
-      const value = JSON.parse(localStorage.getItem(this.#key) ?? "null") as Partial<Draft> | null;
+      const value = JSON.parse(localStorage.getItem(key) ?? "null") as Partial<Draft> | null;
       return typeof value?.text === "string" && typeof value.at === "number" ? { text: value.text, at: value.at } : null;
     } catch {
       return null;
@@ -186,7 +202,11 @@ class Workplace {
     );
   }
 
-  private send(): void {
+  private send(event: SubmitEvent): void {
+    // A second press of the keys while the first is on its way would be a second submission.
+    if (this.#sent) return event.preventDefault();
+    this.#sent = true;
+    addEventListener("pageshow", () => (this.#sent = false), { once: true });
     clearTimeout(this.#saving);
     this.keep(this.area.value);
     this.say("Sending…");
