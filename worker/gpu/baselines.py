@@ -5,7 +5,6 @@ calls take while no submission is anywhere near.
 from __future__ import annotations
 
 import atexit
-import statistics
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,11 +18,12 @@ from worker.gpu.draws import Draws
 from worker.gpu.player import Player
 from worker.gpu.protocol import Loaded, LoadModule, TimeAlone, Timed
 from worker.gpu.side import Side
+from worker.gpu.statistics import middle
 from worker.judging.failures import Failure
 from worker.recording.native import guard_image
 
 MOST_PLAYERS = 3
-BRACKET_MS, MOST_CALLS = 2.0, 16
+BRACKET_MS, MOST_CALLS = 2.5, 16
 """A bracket has as many calls as take the baseline about so long: what the host's clock cannot tell is then little of
 each.
 """
@@ -39,7 +39,7 @@ Hold = Callable[[Player, str, int], tuple[Side, Facts]]
 
 @dataclass
 class HeldBaseline:
-    """A baseline's side of one case. alone_ms: the median of its calls, timed with the card held alone."""
+    """A baseline's side of one case. alone_ms: the middle mean of its calls, timed with the card held alone."""
 
     side: Side
     draws: Draws
@@ -57,8 +57,8 @@ class HeldBaseline:
         self.draws.wait()
 
     def time_alone(self) -> float:
-        """The median call in milliseconds, by events. The caller holds the card alone, and no submission's player is
-        there.
+        """The middle mean of its calls in milliseconds, by events. The caller holds the card alone, and no submission's
+        player is there.
         """
         samples: list[float] = []
         for _ in range(ALONE):
@@ -69,7 +69,7 @@ class HeldBaseline:
             self.side.collect()
             samples += self.side.collected().ms
         self.draws.drop()
-        return statistics.median(samples)
+        return middle(samples)
 
     def slowed(self, measured_ms: float) -> bool:
         """Whether the baseline was slower beside the submission than it is by itself, as far as is known already."""
@@ -117,7 +117,7 @@ class BaselinePlayer:
         side, _ = hold(self.player, f"{case.name}, once", 1)
         with lock.exclusive():
             timed, _ = self.player.ask(TimeAlone(side.name, 5), Timed, within_s=60.0)
-        return max(1, min(MOST_CALLS, ceil(BRACKET_MS / statistics.median(timed.ms))))
+        return max(1, min(MOST_CALLS, ceil(BRACKET_MS / middle(timed.ms))))
 
     def close(self) -> None:
         self.player.bench.close()

@@ -13,23 +13,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LEAST_ALLOWED_US = 30.0
-"""Two processes differ by so much from one bracket to the next and for a while, on a quiet host."""
-SHARE_OF_REST = 0.08
-"""And by so much of what a bracket takes besides its calls: most of that is sweeping, whose speed depends on where its
-memory lies.
-"""
+from worker.gpu.statistics import middle, middle_error
+
+LEAST_ALLOWED_US = 40.0
+"""Two processes differ by so much from one bracket to the next and for a while, whatever the host does."""
 SHARP_US, SHARE = 12.0, 0.05
 """A measurement goes on until noise hides no more of a call than the larger of these: microseconds, or a share of it."""
 ERRORS = 4.0
-"""How many standard errors the two medians may lie apart before they disagree."""
-TO_SIGMA, TO_MEDIAN = 1.4826, 1.2533
-"""From a median absolute deviation to a normal's standard deviation, and from that of a mean's to a median's error."""
+"""How many standard errors the two means may lie apart before they disagree."""
 
 
 @dataclass(frozen=True)
 class ClockReading:
-    """Medians over brackets, in microseconds: what the host saw besides the events, on either side, and how far they may
+    """Middle means over brackets, in microseconds: what the host saw besides the events, on either side, and how far they may
     differ.
 
     calls: of a bracket.
@@ -57,16 +53,10 @@ class ClockReading:
 def read(user_ms: Sequence[float], baseline_ms: Sequence[float], calls: int) -> ClockReading:
     """user_ms, baseline_ms: of each bracket, milliseconds by the host less the sum of its events."""
     user, baseline = 1e3 * np.asarray(user_ms), 1e3 * np.asarray(baseline_ms)
-    noise = float(np.hypot(_error(user), _error(baseline)))
+    noise = float(np.hypot(middle_error(user), middle_error(baseline)))
     return ClockReading(
-        user_us=float(np.median(user)),
-        baseline_us=float(np.median(baseline)),
-        allowed_us=max(LEAST_ALLOWED_US, SHARE_OF_REST * float(np.median(baseline)), ERRORS * noise),
+        user_us=middle(user),
+        baseline_us=middle(baseline),
+        allowed_us=max(LEAST_ALLOWED_US, ERRORS * noise),
         calls=calls,
     )
-
-
-def _error(samples: np.ndarray) -> float:
-    """The standard error of a median."""
-    deviation = float(np.median(np.abs(samples - np.median(samples))))
-    return TO_MEDIAN * TO_SIGMA * deviation / float(np.sqrt(len(samples)))

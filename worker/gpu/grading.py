@@ -4,7 +4,6 @@ case.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -20,7 +19,7 @@ from worker.gpu.outcome import Call, Peaks, clocks, conditions, throughput
 from worker.gpu.player import GRACE_S, SubmissionPlayer
 from worker.gpu.protocol import Buffers, CaseResult, Held, Hold, Loaded, LoadModule, Ready, RunCase, TimedCall
 from worker.gpu.side import Side
-from worker.gpu.statistics import Ratio
+from worker.gpu.statistics import Ratio, middle
 from worker.judging.device_faults import check_memory, check_printed
 from worker.judging.job import Job
 from worker.recording.compile import architecture
@@ -90,21 +89,21 @@ class CardGrading:
             self.player.ask(LoadModule(trusted=True), Loaded, guard_image(architecture(*self.card.capability)))
             self.player.ask(Hold(case.name, user.calls, self.limits.case_s), Held, user.tapes, GRACE_S, case.name)
             samples, ratio = run.run(gate, MEASURE_S)
-            if ratio is not None and baseline.slowed(statistics.median(samples.baseline)):
+            if ratio is not None and baseline.slowed(middle(samples.baseline)):
                 self.close()
-                baseline.check_alone(statistics.median(samples.baseline))
+                baseline.check_alone(middle(samples.baseline))
         baseline.draws.drop()
         run.check()
         if ratio is None:
             raise BenchError(f"all {samples.dropped} samples were taken while the card was slowed down")
         reading = samples.clock()
-        user_ms = statistics.median(samples.user)
+        user_ms = middle(samples.user)
         run.check_clock(reading, user_ms)
         read = sum(buffer.size for buffer in user.calls[0].buffers.values() if not buffer.written)
         self.job.held = self.job.held or self._held_back(case, user_ms, read)
         call = Call(self.job.grader.work(case), read + sum(user.sizes.values()))
         return Timing(
-            baseline_ms=statistics.median(samples.baseline),
+            baseline_ms=middle(samples.baseline),
             user_ms=user_ms,
             speedup=ratio.value,
             speedup_low=ratio.low,

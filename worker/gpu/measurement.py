@@ -29,14 +29,14 @@ from worker.gpu.bench_client import BenchError
 from worker.gpu.draws import Draw, Draws
 from worker.gpu.masking import tree_root
 from worker.gpu.side import Bracketed, Bytes, Side
-from worker.gpu.statistics import Ratio, enough, ratio
+from worker.gpu.statistics import Ratio, enough, middle, ratio
 from worker.judging.arrays import ITEM_SIZE, Float64, RawTensor
 from worker.judging.device_faults import input_changed, stray_write
 from worker.judging.failures import Failure
 
 WARM_UP = 2
-LEAST_PAIRS, LEAST_CALLS, MOST_PAIRS = 12, 30, 100
-ASK_EVERY = 4
+LEAST_PAIRS, LEAST_CALLS, MOST_PAIRS = 10, 30, 100
+ASK_EVERY = 5
 KEPT_OUTPUTS = 1 << 30
 """Bytes of outputs that wait for being compared; beyond them they are compared while the card is held."""
 _THREADS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="timed-output")
@@ -137,7 +137,7 @@ class Measurement:
             if late or (samples.pairs and number % ASK_EVERY == ASK_EVERY - 1):
                 result = ratio(np.array(samples.baseline), np.array(samples.user), judge)
                 yield result
-                sharp = samples.clock().sharp(statistics.median(samples.user))
+                sharp = samples.clock().sharp(middle(samples.user))
                 if late or (samples.pairs >= self.least and sharp and enough(result, gate)):
                     return
 

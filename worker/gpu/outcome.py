@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import dataclass
 
 from worker.gpu.clock import ClockReading
 from worker.gpu.measurement import Samples
+from worker.gpu.statistics import middle
 
 Facts = dict[str, float | str]
 
@@ -45,7 +45,7 @@ def conditions(samples: Samples) -> Facts:
 
 def clocks(samples: Samples, reading: ClockReading, alone_ms: float) -> Facts:
     """Both clocks. by_host_ms: a call by the host's clock, less what the same bracket takes the baseline besides its calls."""
-    by_events = statistics.median(samples.user)
+    by_events = middle(samples.user)
     return {
         "by_host_ms": round(by_events + reading.moved_us / 1e3, 5),
         "host_less_events_us": round(reading.user_us, 2),
