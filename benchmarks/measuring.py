@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/measuring.py --output benchmarks/results/h200_measuring.json
 
 Regrades a stage's solution again and again, one grading after the other; grades its baseline against itself; sets the gate a
-little below and a little above the solution's speedup; and prints how far the ratios lie apart, what the two clocks said of each
-other, how long the card was held, and what machine this is. Needs no service.
+little below and a little above the solution's speedup; and prints how far the ratios lie apart, what the two clocks said of
+each other, how long the card was held, and what machine this is. Needs no service.
 """
 
 from __future__ import annotations
