@@ -122,8 +122,19 @@ def _unjudged(job: Job, backend: Backend, ran: int) -> str:
 def _first_wrong(wrong: WrongTensor, mistake: NamedMistake | None) -> str:
     place = ", ".join(f"{axis} {at}" for axis, at in zip(wrong.axes, wrong.index, strict=True))
     where = f"{wrong.tensor} at {place}" if place else wrong.tensor
-    message = f"Case {wrong.case}: {where} is {wrong.got:.9g}, not {wrong.want:.9g} ({wrong.pattern})."
+    got, want = apart(wrong.got, wrong.want)
+    message = f"Case {wrong.case}: {where} is {got}, not {want} ({wrong.pattern})."
+    if wrong.error < 1e-4 * abs(wrong.want):
+        message += f" They are {wrong.error:.2g} apart; {wrong.tolerance:.2g} is allowed there."
     return f"{message} {mistake.title}." if mistake else message
+
+
+def apart(got: float, want: float) -> tuple[str, str]:
+    """Two different numbers with as many digits, nine at least, as it takes to see that they differ."""
+    for digits in (9, 12, 15, 17):
+        if f"{got:.{digits}g}" != f"{want:.{digits}g}":
+            break
+    return f"{got:.{digits}g}", f"{want:.{digits}g}"
 
 
 def _note_failure(job: Job, judged: Judged, failure: Failure) -> None:

@@ -292,6 +292,9 @@ class Recording(TorchFunctionMode):
                 if isinstance(args[0], DeviceTensor)
                 else worn(self._call(torch.Tensor.to, (args[0], "meta"), {}))
             )
+        if name == "__setitem__" and isinstance(args[0], DeviceTensor) and isinstance(args[2], int | float):
+            self.__torch_function__(torch.Tensor.fill_, _types, (args[0][args[1]], args[2]))
+            return None
         if name in READS and args and isinstance(args[0], DeviceTensor):
             raise self.rules._reads()
         return tree_map(worn, self._call(func, tree_map(bare, args), tree_map(bare, kwargs or {})))

@@ -34,14 +34,21 @@ class Kernels:
         return self.made[key]
 
 
-def launch(kernels, entry, buffers):
+def batches(programs, order):
+    """Which programs run side by side, batch after batch: as they are numbered, or mixed into `parts` batches by a seed."""
+    if order is None:
+        return [range(first, min(first + SIDE_BY_SIDE, programs)) for first in range(0, programs, SIDE_BY_SIDE)]
+    parts = min(programs, max(order["parts"], -(-programs // SIDE_BY_SIDE)))
+    return np.array_split(np.random.default_rng(order["seed"]).permutation(programs), parts)
+
+
+def launch(kernels, entry, buffers, order):
     kernel, kinds = kernels.get(entry["kernel"])
     if len(kinds) != len(entry["args"]):
         raise machine.FaultError("launch_refused", f"{len(entry['args'])} arguments for {len(kinds)} parameters", 0)
     arguments = [argument(kind, value) for kind, (_, value) in zip(kinds, entry["args"], strict=True)]
     programs = entry["grid"][0] * entry["grid"][1] * entry["grid"][2]
-    for first in range(0, programs, SIDE_BY_SIDE):
-        some = range(first, min(first + SIDE_BY_SIDE, programs))
+    for some in batches(programs, order):
         kernel(machine.Machine(entry["grid"], some, buffers), None, *arguments)
 
 
@@ -64,11 +71,11 @@ def region(buffers, address, size):
     raise machine.FaultError("illegal_address", f"{size} bytes at {address:#x} lie in no buffer", 0)
 
 
-def play(kernels, entries, buffers):
+def play(kernels, entries, buffers, order):
     for entry in entries:
         match entry["op"]:
             case "launch":
-                launch(kernels, entry, buffers)
+                launch(kernels, entry, buffers, order)
             case "fill":
                 region(buffers, entry["to"], entry["bytes"])[:] = entry["value"]
             case "copy":
@@ -92,7 +99,7 @@ def run_case(kernels, order, payload):
         buffers.append(machine.Buffer(item["name"], item["address"], data))
     start = time.perf_counter()
     with np.errstate(all="ignore"):
-        play(kernels, tape, buffers)
+        play(kernels, tape, buffers, order["programs"])
     ms = (time.perf_counter() - start) * 1e3
     changed = [b.name for b in buffers if b.name in given and not np.array_equal(b.data, given[b.name])]
     results = b"".join(region(buffers, each["address"], each["size"]).tobytes() for each in order["results"])

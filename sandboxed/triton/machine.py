@@ -30,6 +30,11 @@ COMPARE = {
     "eq": np.equal, "ne": np.not_equal, "slt": np.less, "sle": np.less_equal, "sgt": np.greater, "sge": np.greater_equal,
     "oeq": np.equal, "olt": np.less, "ole": np.less_equal, "ogt": np.greater, "oge": np.greater_equal, "une": np.not_equal,
 }  # fmt: skip
+MOST_WAITS = 10_000
+WAITS = (
+    f"a loop with an atomic operation went round {MOST_WAITS:,} times: programs run side by side here, and one that waits for "
+    "another, as for a lock, may wait without end"
+)
 UNSIGNED = {"ult": np.less, "ule": np.less_equal, "ugt": np.greater, "uge": np.greater_equal}
 
 
@@ -57,6 +62,13 @@ class Buffer:
 
 def dtype_of(element):
     return np.int64 if element.startswith("ptr:") else DTYPES[element]
+
+
+def _undefined(stored):
+    """What stands where a masked load says nothing of its other lanes: NaN, or a whole number that is no index."""
+    if stored.kind == "f":
+        return stored.type(np.nan)
+    return stored.type(0x7FFF) if stored == np.uint16 else stored.type(np.iinfo(stored).max // 3 * 2)
 
 
 def round_bf16(values):
@@ -224,6 +236,15 @@ class Machine:
             return (bits.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
         return bits.view(dtype_of(element))[()]
 
+    def gather(self, source, index, axis, line):
+        if index.size and not 0 <= index.min() <= index.max() < source.shape[axis]:
+            raise FaultError(
+                "illegal_address", f"tl.gather takes an index outside of 0 to {source.shape[axis] - 1}", line
+            )
+        rank = max(source.ndim, index.ndim)
+        source, index = (each.reshape((1,) * (rank - each.ndim) + each.shape) for each in (source, index))
+        return np.take_along_axis(source, index.astype(np.int64), axis=axis)
+
     def dot(self, a, b, c, element, into, precision):
         if element in ("f16", "bf16", "f32"):
             a, b = a.astype(np.float32), b.astype(np.float32)
@@ -264,11 +285,18 @@ class Machine:
                 carried = self._selected(live, body(live, start, *carried), carried, ranks)
             start = start + step
 
-    def repeat(self, active, values, ranks, before, after):
-        """A while loop: `before` gives the condition and what is passed on, `after` the next values."""
+    def repeat(self, active, values, ranks, before, after, atomic_line):
+        """A while loop: `before` gives the condition and what is passed on, `after` the next values.
+
+        atomic_line: of a loop with atomic operations, which may wait for a program that runs after it, or 0.
+        """
         passed = None
         live = active
+        rounds = 0
         while True:
+            rounds += 1
+            if atomic_line and rounds == MOST_WAITS:
+                raise FaultError("cannot_interpret", WAITS, atomic_line)
             condition, *now = before(live, *values)
             if np.ndim(condition) == 0 and live is None:
                 if not condition:
@@ -388,7 +416,7 @@ class Machine:
             pointer = np.broadcast_to(pointer, np.broadcast_shapes(pointer.shape, *lead))
         lanes = self._lanes(active, mask, pointer.shape, rank)
         stored = STORED.get(element, dtype_of(element))
-        loaded = np.zeros(pointer.shape, stored)
+        loaded = np.full(pointer.shape, _undefined(np.dtype(stored)))
         for buffer, index, part in self._places(pointer, lanes, element, line, "load"):
             held = buffer.data.view(stored)
             if part is None:

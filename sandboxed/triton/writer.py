@@ -119,7 +119,7 @@ class Writer:
     # --- arith
 
     def _arith_constant(self, op):
-        kind = type_of(op.types)
+        kind = type_of(op.types or "i1")  # `true` and `false` stand without a type
         self._assign(op, f"M.constant({_literal(op.text)!r}, {kind.shape!r}, {kind.element!r})", kind)
 
     def _arith_cmpi(self, op):
@@ -189,6 +189,16 @@ class Writer:
         kind = _last(op.types)
         for index, value in enumerate(op.results):
             self.put(f"{self.define(value, kind)} = {self.name(op.operands[0])}[..., {index}]")
+
+    def _tt_gather(self, op):
+        axis = _attribute(op, "axis") - len(self.kind(op.operands[0]).shape)
+        self._assign(op, f"M.gather({self._all(op)}, {axis}, {op.line})", _last(op.types))
+
+    def _tt_atomic_cas(self, op):
+        raise NotInterpretedError(
+            f"tl.atomic_cas (line {op.line}): programs run side by side here, and one that waits for a lock of another would "
+            "wait without end"
+        )
 
     def _tt_dot(self, op):
         into = _last(op.types)
@@ -268,7 +278,8 @@ class Writer:
         after = self._function(op.regions[1], passed)
         values = "".join(self.name(value) + ", " for _, value in pairs)
         ranks = [[len(kind.shape) for kind in each] for each in (kinds, passed)]
-        self.put(f"{self._results(op, passed)}M.repeat(A, ({values}), {ranks!r}, {before}, {after})")
+        line = op.line if _has_atomics(op.regions) else 0
+        self.put(f"{self._results(op, passed)}M.repeat(A, ({values}), {ranks!r}, {before}, {after}, {line})")
 
     def _scf_if(self, op):
         condition = VALUE.search(op.text)[0]
@@ -308,6 +319,10 @@ class Writer:
         function = self._function(op.regions[0], [Type((), kind.element) for kind in kinds * 2])
         backwards = "reverse = true" in op.text
         self.put(f"{self._results(op, kinds)}M.scan(({self._all(op)},), {axis}, {backwards}, {function})")
+
+
+def _has_atomics(regions):
+    return any(op.name.startswith("tt.atomic") or _has_atomics(op.regions) for region in regions for op in region.ops)
 
 
 def _last(types):

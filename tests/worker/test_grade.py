@@ -10,7 +10,7 @@ import pytest
 from kernelgate.protocol import CaseReport, Result
 from kernelgate.stages import Stage
 from kernelgate.verdicts import Phase, Verdict
-from worker.grade import grade, new_seed
+from worker.grade import apart, grade, new_seed
 from worker.judging.failures import Cancelled
 from worker.judging.phases import Unwatched
 from worker.pytorch.backend import Arena
@@ -211,3 +211,16 @@ def test_progress_is_told_as_it_happens(small_stage: Stage, sandbox: Sandbox) ->
 
     grade(small_stage, HONEST.encode(), sandbox=sandbox, seed="00", progress=Listening())
     assert told == ["load started", "cases started", "1/2 by_hand right", "2/2 rectangular right", "judge started"]
+
+
+def test_two_different_numbers_are_shown_apart() -> None:
+    assert apart(2.0, 12.0) == ("2", "12")
+    assert apart(2.91223318001, 2.91223318002) == ("2.91223318001", "2.91223318002")
+    assert apart(1.0, 1.0 + 2.0**-52) == ("1", "1.0000000000000002")
+    assert apart(float("nan"), 1.0) == ("nan", "1")
+
+
+def test_a_value_that_is_little_off_is_told_with_what_is_allowed(small_stage: Stage, sandbox: Sandbox) -> None:
+    result = graded(small_stage, sandbox, "def scaling(x, y, factor):\n    return (factor * x + y) * (1 + 1e-5)\n")
+    assert result.verdict is Verdict.WRONG_ANSWER
+    assert "They are 0.00012 apart" in result.message

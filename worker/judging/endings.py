@@ -72,7 +72,12 @@ def end_failure(finished: Finished, case: str | None, limits: StageLimits) -> Fa
         case End.KILLED:
             raise Cancelled
         case End.WALL | End.CPU:
-            return Failure(Reason.TIME_LIMIT, f"Stopped after {limits.case_s:g} s {where}.", case=case)
+            imports = (
+                ""
+                if case
+                else " What it imports counts: torch.compile, for one, loads a compiler for longer than that."
+            )
+            return Failure(Reason.TIME_LIMIT, f"Stopped after {limits.case_s:g} s {where}.{imports}", case=case)
         case End.MEMORY:
             used = f"Stopped {where}: it used more than {limits.memory_mb} MiB."
             return Failure(Reason.MEMORY_LIMIT, used, case=case)

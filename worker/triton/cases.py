@@ -52,7 +52,13 @@ def order_for(case: Case, inputs: Arrays, edges: tuple[Edge, ...], timed: int = 
     sizes = {name: array.nbytes for name, array in given.items()}
     shapes = {name: array.shape for name, array in given.items()}
     calls = [call(sizes, edge) for edge in edges] + [call(sizes, Edge.END, among) for _ in range(timed)]
-    return Order(case, shapes, tuple(calls))
+    dtypes = {name: _dtype(case, array) for name, array in given.items()}
+    return Order(case, shapes, dtypes, tuple(calls))
+
+
+def _dtype(case: Case, array: NDArray[Any]) -> str:
+    """An input's own dtype, as torch calls it: whole numbers may stand beside the case's floating-point ones."""
+    return case.dtype if array.dtype == STORED.get(case.dtype) else str(array.dtype)
 
 
 @dataclass(frozen=True)

@@ -6,23 +6,27 @@ been computed by what was launched. Speed is not judged.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from kernelgate.reasons import Reason
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase
 from worker.judging import frames
 from worker.judging.arrays import RawTensor
-from worker.judging.device_faults import input_changed
+from worker.judging.device_faults import check_repeat, input_changed
 from worker.judging.endings import end_failure, sandbox_limits
 from worker.judging.failures import Failure
 from worker.judging.frames import printable
 from worker.judging.grader import Arrays
 from worker.judging.job import CaseRun, Job
+from worker.judging.judge import compare
 from worker.recording.placement import Edge
 from worker.sandbox import Session, SessionEnded
 from worker.sandbox.program import program
@@ -44,6 +48,9 @@ NOMINAL = Target(
     values_only=True,
 )
 """What host code is told where there is no GPU. Below 9.0 Triton lowers tensor descriptors to plain pointers."""
+MIXED_PARTS, MIXED_MS = 64, 2000.0
+"""Batches into which a launch's programs are mixed in the second order, at most; and about what these may take in all."""
+ANOTHER_ORDER = "The second run took the programs in another order; none may write what another one writes or reads"
 FAULTS = {
     "illegal_address": Reason.ILLEGAL_ADDRESS,
     "misaligned_address": Reason.MISALIGNED_ADDRESS,
@@ -107,11 +114,34 @@ class Interpreter:
         outputs, ms = [], 0.0
         for given in runs_of(inputs):
             raw, took = self._play(call, entries, given)
+            self._mixed(call, entries, given, raw, took)
             if other is not None:
                 check_repeats(call.case, raw, self._play(again, other, given)[0])
             outputs.append(raw)
             ms += took
         return CaseRun(call.case, inputs, judged(self.job, call.case, inputs, outputs), ms)
+
+    def _mixed(
+        self, call: Placed, entries: list[dict[str, Any]], given: Arrays, first: Mapping[str, RawTensor], ms: float
+    ) -> None:
+        """Plays the tape with every launch's programs in another order. Raises Failure where values depend on it.
+
+        Values, not bits: numpy sums differently for other numbers of programs. ms: what the first order took; where that is
+        long, programs are mixed into fewer batches.
+        """
+        parts = int(min(MIXED_PARTS, max(2, MIXED_MS / max(ms, 1.0))))
+        seed = int(hashlib.sha256(f"{self.job.seed}/{call.case.name}/programs".encode()).hexdigest()[:8], 16)
+        try:
+            second, _ = self._play(call, entries, given, {"seed": seed, "parts": parts})
+        except Failure as failure:
+            if failure.reason is Reason.CANNOT_INTERPRET:  # a wait that this order has no end for
+                return
+            raise
+        tolerance = self.job.stage.tolerance(call.case)
+        for name, raw in first.items():
+            one, other = raw.numbers(), second[name].numbers()
+            if (compare(other, one, tolerance).wrong & ~(np.isnan(one) & np.isnan(other))).any():
+                check_repeat(call.case.name, name, one, other, ANOTHER_ORDER)
 
     def _entries(self, call: Placed, recording: Recording) -> list[dict[str, Any]]:
         """The tape with kernels by the names that the interpreter knows; sends those it does not know yet."""
@@ -132,12 +162,15 @@ class Interpreter:
             for entry in call.take.entries
         ]
 
-    def _play(self, call: Placed, entries: list[dict[str, Any]], given: Arrays) -> tuple[dict[str, RawTensor], float]:
+    def _play(
+        self, call: Placed, entries: list[dict[str, Any]], given: Arrays, programs: dict[str, int] | None = None
+    ) -> tuple[dict[str, RawTensor], float]:
         tape = json.dumps(entries).encode()
         order = {
             "kind": "case",
             "file": self.job.stage.spec.file,
             "tape": len(tape),
+            "programs": programs,
             "buffers": [
                 {"name": b.name, "address": b.address, "size": b.size, "given": name in given}
                 for name, b in call.buffers.items()

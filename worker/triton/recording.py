@@ -65,10 +65,11 @@ def call(sizes: Mapping[str, int], edge: Edge, among: Slots | None = None) -> Ca
 
 @dataclass(frozen=True)
 class Order:
-    """A case to be recorded, with one call for each place of its memory. shapes: of the inputs."""
+    """A case to be recorded, with one call for each place of its memory. shapes, dtypes: of the inputs."""
 
     case: Case
     shapes: Mapping[str, tuple[int, ...]]
+    dtypes: Mapping[str, str]
     calls: tuple[Call, ...]
 
 
@@ -255,7 +256,7 @@ def _asked(part: Part, number: int) -> dict[str, Any]:
                         "name": name,
                         "address": buffer.address,
                         "shape": list(order.shapes[name]),
-                        "dtype": order.case.dtype,
+                        "dtype": order.dtypes[name],
                     }
                     for name, buffer in each.inputs.items()
                 ],

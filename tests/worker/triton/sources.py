@@ -97,9 +97,26 @@ SAMPLES = {
         grid="(5,)",
     ),
     "atomic sums": Sample(
-        "row = tl.program_id(0)\nd = tl.arange(0, 16)\ntl.atomic_add(out + d, tl.load(x + row * 16 + d), mask=d < 8)\n",
-        lambda x, _: np.vstack([np.where(np.arange(16) < 8, x.astype(float).sum(0), 0.0), np.zeros((len(x) - 1, 16))]),
+        "row = tl.program_id(0)\n"
+        "d = tl.arange(0, 16)\n"
+        "positive = (tl.load(x + row * 16 + d) > 0).to(tl.float16)\n"
+        "tl.atomic_add(out + d, positive, mask=d < 8)\n",
+        lambda x, _: np.vstack([np.where(np.arange(16) < 8, (x > 0).sum(0), 0.0), np.zeros((len(x) - 1, 16))]),
         grid="(n,)",
+    ),
+    "taken by index": Sample(
+        "a = tl.load(x + at)\n"
+        "tl.assume(n > 0)\n"
+        "tl.assume(True)\n"
+        "back = 15 - tl.arange(0, 16)[None, :] + tl.zeros([N, 16], tl.int32)\n"
+        "tl.store(out + at, tl.gather(a, back, 1) + tl.gather(a, tl.argmax(a, 1)[:, None], 1))\n",
+        lambda x, _: x[:, ::-1].astype(float) + x.max(1, keepdims=True).astype(float),
+    ),
+    "undefined lanes": Sample(
+        "loaded = tl.load(x + at, mask=at < 8)\ntl.store(out + at, tl.where(loaded == loaded, loaded, 3.0))\n",
+        lambda x, _: np.vstack(
+            [np.concatenate([x[0, :8].astype(float), np.full(8, 3.0)]), np.full((len(x) - 1, 16), 3.0)]
+        ),
     ),
     "functions": Sample(
         "a = tl.load(x + at).to(tl.float32)\n"

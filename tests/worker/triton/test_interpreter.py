@@ -11,8 +11,10 @@ from worker.judging.failures import Failure
 from worker.judging.grader import Grader
 from worker.judging.job import Job
 from worker.judging.phases import Phases, Unwatched
+from worker.recording.placement import Edge
 from worker.sandbox import Sandbox
 from worker.triton import interpret
+from worker.triton.cases import order_for
 
 ROWS = 32
 
@@ -22,7 +24,8 @@ def job_for(stage: Stage, sandbox: Sandbox, text: str) -> Job:
     params: Params = {"kind": "values", "block_n": 32, "causal": False}
     data: Params = {"n": ROWS, "d": 16, "plant": "plain"}
     case = Case(name="sample", title="sample", group="sample", dtype="float16", params=params, data=data)
-    one = Stage(stage.folder, stage.spec.model_copy(update={"cases": (case,)}), stage.files)
+    files = {name: body for name, body in stage.files.items() if name != "drawn.py"}
+    one = Stage(stage.folder, stage.spec.model_copy(update={"cases": (case,)}), files)
     return Job(one, text, Grader(one), sandbox, "5eed" * 8, Phases(Unwatched()))
 
 
@@ -73,3 +76,64 @@ def test_what_is_not_interpreted_is_refused_by_name(stage: Stage, sandbox: Sandb
     assert raised.value.reason == "cannot_interpret"
     assert "tt.histogram" in raised.value.message
     assert "a worker with a GPU runs it" in raised.value.message
+
+
+ORDERS = {
+    "a program clears the next one's row": (
+        "row = tl.program_id(0)\nd = tl.arange(0, 16)\n"
+        "tl.store(out + (row + 1) * 16 + d, tl.zeros([16], tl.float16), mask=(row + 1 < n) & (d >= 0))\n"
+        "tl.store(out + row * 16 + d, tl.load(x + row * 16 + d) + 1)\n"
+    ),
+    "a program reads what the one before it wrote": (
+        "row = tl.program_id(0)\nd = tl.arange(0, 16)\n"
+        "tl.store(out + row * 16 + d, tl.load(x + row * 16 + d))\n"
+        "before = tl.load(out + (row - 1) * 16 + d, mask=(row > 0) & (d >= 0), other=0.0)\n"
+        "tl.store(out + row * 16 + d, tl.load(x + row * 16 + d) + before)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_programs_that_meet_in_memory_are_told_whatever_their_order(stage: Stage, sandbox: Sandbox, name: str) -> None:
+    with pytest.raises(Failure) as raised:
+        list(interpret.run_cases(job_for(stage, sandbox, source(Sample(ORDERS[name], lambda x, _: x, "(n,)")))))
+    assert raised.value.reason == "not_repeatable"
+    assert "took the programs in another order" in raised.value.message
+
+
+WAITS = {
+    "a lock": ("while tl.atomic_cas(out.to(tl.pointer_type(tl.int32)), 0, 1) == 1:\n    pass\n", "tl.atomic_cas"),
+    "a flag": (
+        "while tl.atomic_add(out.to(tl.pointer_type(tl.int32)), 0) != 1:\n    pass\n",
+        "a loop with an atomic operation went round 10,000 times",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_wait_for_another_program_is_refused_by_name(stage: Stage, sandbox: Sandbox, name: str) -> None:
+    body, words = WAITS[name]
+    text = source(Sample(body + "tl.store(out + at, tl.load(x + at))\n", lambda x, _: x, "(2,)"))
+    with pytest.raises(Failure) as raised:
+        list(interpret.run_cases(job_for(stage, sandbox, text)))
+    assert raised.value.reason == "cannot_interpret"
+    assert words in raised.value.message
+    assert "line 9" in raised.value.message
+
+
+def test_a_part_of_a_buffer_is_filled_with_a_number(stage: Stage, sandbox: Sandbox) -> None:
+    text = source(Sample("tl.store(out + at, tl.load(x + at), mask=at < 256)", lambda x, _: x))
+    text = text.replace("    kernel[", "    out[3:] = 7.0\n    out[20:].fill_(9.0)\n    kernel[")
+    (run,) = interpret.run_cases(job_for(stage, sandbox, text))
+    want = np.vstack([run.inputs["q"][:16], np.full((4, 16), 7.0), np.full((12, 16), 9.0)])
+    np.testing.assert_array_equal(run.outputs["out"].numbers(), want)
+
+
+def test_an_input_of_whole_numbers_keeps_its_dtype() -> None:
+    case = Case(name="sample", title="", group="", dtype="bfloat16")
+    made = {"x": np.zeros(3, np.uint16), "index": np.zeros(3, np.int32), "scale": np.zeros(2, np.float32)}
+    assert order_for(case, made, (Edge.END, Edge.START)).dtypes == {
+        "x": "bfloat16",
+        "index": "int32",
+        "scale": "float32",
+    }
