@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -51,13 +52,9 @@ class Guard:
         blocks = -(-size // (BLOCK * THREADS))
         return Unmask(self.functions["unmask"], blocks, self.stream, address, size, first_block, 0, 0)
 
-    def root(self, address: int, size: int, nodes: int, result: int) -> tuple[Launch, Launch]:
-        """Writes the root of the tree over `size` bytes to `result`. nodes: memory of `nodes_size(size)` bytes."""
-        count = leaf_count(size) // LEAVES
-        return (
-            Launch(self.functions["leaves"], count, self.stream, address, size, nodes),
-            Launch(self.functions["root"], 1, self.stream, nodes, count, result),
-        )
+    def roots(self, spans: Sequence[tuple[int, int]]) -> Roots:
+        """The roots of the trees over stretches of memory, each (address, bytes)."""
+        return Roots(self, spans)
 
     def differing(self, address: int, size: int, byte: int) -> int:
         """How many of `size` bytes are not `byte`. Waits for the stream."""
@@ -70,6 +67,26 @@ class Guard:
         return int(answer[0])
 
 
-def nodes_size(size: int) -> int:
-    """Bytes that the tree over an output of `size` bytes needs beside it."""
-    return 8 * (leaf_count(size) // LEAVES)
+class Roots:
+    """The roots of the trees over some stretches of memory, as they were when `launch` was last through."""
+
+    def __init__(self, guard: Guard, spans: Sequence[tuple[int, int]]) -> None:
+        self.stream = guard.stream
+        nodes = int(check(cu.cuMemAlloc(max(8 * leaf_count(size) // LEAVES for _, size in spans)), "allocate"))
+        self.there = int(check(cu.cuMemAlloc(8 * len(spans)), "allocate"))
+        self.here = np.zeros(len(spans), np.uint64)
+        self.launches: list[Launch] = []
+        for number, (address, size) in enumerate(spans):
+            count = leaf_count(size) // LEAVES
+            result = self.there + 8 * number
+            self.launches += [
+                Launch(guard.functions["leaves"], count, self.stream, address, size, nodes),
+                Launch(guard.functions["root"], 1, self.stream, nodes, count, result),
+            ]
+
+    def launch(self) -> None:
+        """Computes them on the stream and copies them to `here`, which is all zeros until they are."""
+        self.here[:] = 0
+        for launch in self.launches:
+            launch()
+        check(cu.cuMemcpyDtoHAsync(self.here.ctypes.data, self.there, self.here.nbytes, self.stream), "download")

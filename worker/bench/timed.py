@@ -19,7 +19,7 @@ from cuda.bindings import driver as cu
 from numpy.typing import NDArray
 
 from worker.bench.driver import CudaError, TimedOutError, check, settle
-from worker.bench.guard import Guard, Unmask, nodes_size
+from worker.bench.guard import Guard, Unmask
 from worker.bench.memory import CANARY, Mapped
 from worker.bench.replay import Module
 from worker.gpu.masking import KEY_BYTES, first_blocks
@@ -88,16 +88,11 @@ class Bracket:
         self.sweep_size = max(SWEEPS * cache, 64 << 20)
         self.sweep = int(check(cu.cuMemAlloc(self.sweep_size)))
         self.events = [(_event(), _event()) for _ in calls]
-        self.outputs = [output for call in calls for output in call.outputs.values()]
-        self.nodes = int(check(cu.cuMemAlloc(max(nodes_size(output.span()[1]) for output in self.outputs))))
-        self.roots = int(check(cu.cuMemAlloc(8 * len(self.outputs))))
-        self.roots_here = np.empty(len(self.outputs), np.uint64)
         self.unmasks = [self._unmasks(call) for call in calls]
-        self.trees = [
-            launch
-            for number, output in enumerate(self.outputs)
-            for launch in guard.root(*output.span(), self.nodes, self.roots + 8 * number)
-        ]
+        self.inputs = [(name, mapped) for call in calls for name, mapped in call.inputs.items()]
+        self.output_roots = guard.roots([output.span() for call in calls for output in call.outputs.values()])
+        self.input_roots = guard.roots([(each.buffer.address, each.buffer.size) for _, each in self.inputs])
+        self.uploaded = self.input_roots.here
 
     def stage(self, modules: list[Module]) -> None:
         """Refills everything that can be written, and uploads the masked inputs. modules: whose variables begin anew."""
@@ -111,6 +106,9 @@ class Bracket:
             for name, mapped in call.inputs.items():
                 mapped.write(self._part(call.places.inputs[name], mapped.buffer.size))
         settle()
+        self.input_roots.launch()
+        settle()
+        self.uploaded = self.input_roots.here.copy()
 
     def attend(self) -> None:
         """Makes this process's context the one that the card last worked for, so that a start finds it always alike."""
@@ -138,11 +136,9 @@ class Bracket:
             check(cu.cuEventRecord(begin, self.stream))
             call.work.launch(self.stream)
             check(cu.cuEventRecord(end, self.stream), "launch")
-        for launch in self.trees:
-            launch()
-        check(cu.cuMemcpyDtoHAsync(self.roots_here.ctypes.data, self.roots, self.roots_here.nbytes, self.stream))
+        self.output_roots.launch()
         self._wait()
-        return time.perf_counter_ns() - begin_ns, self.roots_here.tobytes()
+        return time.perf_counter_ns() - begin_ns, self.output_roots.here.tobytes()
 
     def _wait(self) -> None:
         deadline = time.monotonic() + self.within_s * len(self.calls)
@@ -165,14 +161,10 @@ class Bracket:
         """
         settle()
         ms = tuple(float(check(cu.cuEventElapsedTime(begin, end))) for begin, end in self.events)
-        changed = strayed = ""
-        for number, call in enumerate(self.calls):
+        for call in self.calls:
             for name, output in call.outputs.items():
-                at = call.places.outputs[name]
-                output.read_into(self._part(at, output.span()[1]))
-            strayed = strayed or self._strayed(call)
-            changed = changed or self._changed(call, number)
-        return ms, changed, strayed
+                output.read_into(self._part(call.places.outputs[name], output.span()[1]))
+        return ms, self._changed(), next(filter(None, map(self._strayed, self.calls)), "")
 
     def _part(self, at: int, size: int) -> NDArray[np.uint8]:
         return self.arena[at : at + size]
@@ -183,15 +175,15 @@ class Bracket:
             for name, mapped in call.inputs.items()
         }
 
-    def _changed(self, call: Call, number: int) -> str:
-        """Masked again, an input that was left alone has the bytes that it was uploaded with."""
-        for unmask in self.unmasks[number].values():
-            unmask()
+    def _changed(self) -> str:
+        """Masked again, an input that was left alone has the root that it was uploaded with."""
+        for unmasks in self.unmasks:
+            for unmask in unmasks.values():
+                unmask()
+        self.input_roots.launch()
         check(cu.cuStreamSynchronize(self.stream), "kernel")
-        for name, mapped in call.inputs.items():
-            if not np.array_equal(mapped.read(), self._part(call.places.inputs[name], mapped.buffer.size)):
-                return name
-        return ""
+        differ = np.flatnonzero(self.input_roots.here != self.uploaded)
+        return self.inputs[int(differ[0])][0] if differ.size else ""
 
     def _strayed(self, call: Call) -> str:
         for mapped in (*call.inputs.values(), *call.written):

@@ -54,7 +54,7 @@ import numpy as np
 from cuda.bindings import driver as cu
 from worker.bench.card import Card
 from worker.bench.driver import check
-from worker.bench.guard import Guard, nodes_size
+from worker.bench.guard import Guard
 from worker.gpu.masking import masked, new_key, tree_root
 from worker.recording.compile import architecture
 from worker.recording.native import guard_image
@@ -65,18 +65,18 @@ for size in (1, 33, 8192, 8196, 1000003, 6291456):
     data = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
     key = new_key()
     (hidden,) = masked([data], key)
-    at, nodes, result = (int(check(cu.cuMemAlloc(bytes_))) for bytes_ in (size, nodes_size(size), 8))
+    at = int(check(cu.cuMemAlloc(size)))
     check(cu.cuMemcpyHtoD(at, hidden.ctypes.data, size))
     unmask = guard.unmask(at, size, 0)
     unmask.key(key)
     unmask()
-    for launch in guard.root(at, size, nodes, result):
-        launch()
+    roots = guard.roots([(at, size)])
+    roots.launch()
+    check(cu.cuStreamSynchronize(stream))
     assert guard.differing(at, size, int(data[0])) == int((data != data[0]).sum())
-    back, root = np.empty(size, np.uint8), np.empty(1, np.uint64)
+    back = np.empty(size, np.uint8)
     check(cu.cuMemcpyDtoH(back.ctypes.data, at, size))
-    check(cu.cuMemcpyDtoH(root.ctypes.data, result, 8))
-    assert (back == data).all() and int(root[0]) == tree_root(data), size
+    assert (back == data).all() and int(roots.here[0]) == tree_root(data), size
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
