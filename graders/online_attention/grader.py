@@ -42,6 +42,7 @@ HEADS, KV_HEADS, DIM = block.HEADS, block.KV_HEADS, block.HEAD_DIM
 ROWS = 32
 """Resident query rows of the lesson's kernel; the mistakes that depend on tiles are those of such a kernel."""
 OVERFLOW = float(np.log(np.finfo(np.float32).max))
+UNDERFLOW = float(np.log(np.finfo(np.float32).tiny))
 
 
 # --- inputs -----------------------------------------------------------------------------------------------------------
@@ -186,8 +187,8 @@ def _exact(
 
 
 def _exp32(x: Float64) -> Float64:
-    """exp with float32's range: infinite above 88.7."""
-    return np.where(x > OVERFLOW, np.inf, np.exp(np.minimum(x, OVERFLOW)))
+    """exp with float32's range: infinite above 88.7, and 0 below -87.3, where kernels flush what is no normal number."""
+    return np.where(x > OVERFLOW, np.inf, np.where(x < UNDERFLOW, 0.0, np.exp(np.minimum(x, OVERFLOW))))
 
 
 def _online(

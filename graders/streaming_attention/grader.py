@@ -23,6 +23,7 @@ Float64 = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 BM = 16
 OVERFLOW = float(np.log(np.finfo(np.float32).max))
+UNDERFLOW = float(np.log(np.finfo(np.float32).tiny))
 
 
 def _oracle() -> Any:
@@ -236,8 +237,8 @@ def _exact(case: Case, q: Float64, k: Float64, v: Float64, causal: bool) -> Floa
 
 
 def _exp32(x: Float64) -> Float64:
-    """exp with float32's range: infinite above 88.7."""
-    return np.where(x > OVERFLOW, np.inf, np.exp(np.minimum(x, OVERFLOW)))
+    """exp with float32's range: infinite above 88.7, and 0 below -87.3, where kernels flush what is no normal number."""
+    return np.where(x > OVERFLOW, np.inf, np.where(x < UNDERFLOW, 0.0, np.exp(np.minimum(x, OVERFLOW))))
 
 
 def _rounded(values: Float64, dtype: str) -> Float64:
