@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -64,11 +64,15 @@ FAULTS = {
 
 def run_cases(job: Job) -> Iterator[CaseRun]:
     """Yields each case that is run without a GPU as it has run, in the stage's order."""
-    cases = job.cases_without_gpu
+    job.machine = {"interpreter": "Triton IR on the CPU", "speed": "interpreted: speed not judged on this machine"}
+    yield from interpreted(job, job.cases_without_gpu)
+
+
+def interpreted(job: Job, cases: Sequence[Case]) -> Iterator[CaseRun]:
+    """Yields some of a submission's cases as they have run. Raises Failure for what it did."""
     inputs = {case.name: job.grader.inputs(case, job.seed) for case in cases}
     for case in cases:
         job.grader.foresee(case, inputs[case.name])
-    job.machine = {"interpreter": "Triton IR on the CPU", "speed": "interpreted: speed not judged on this machine"}
     orders = [order_for(case, inputs[case.name], (Edge.END, Edge.START)) for case in cases]
     found = Recorder(job, NOMINAL).record(orders)
     limits = replace(sandbox_limits(job.stage.spec.limits), processes=8)

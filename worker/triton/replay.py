@@ -41,6 +41,7 @@ from worker.recording.native import BuildError
 from worker.recording.placement import Edge, Slots, place
 from worker.recording.tape import MAX_DYNAMIC_SHARED, MalformedTapeError, UnjoinedError, read_tape
 from worker.triton.cases import Placed, arrays_of, check_repeats, checked, judged, order_for, runs_of
+from worker.triton.check_pass import ProgramsCheck
 from worker.triton.facts import resources, speeds, tables
 from worker.triton.recording import Order, Recorder, Target
 from worker.triton.tape import Kernel, Recording, Region, owner
@@ -101,8 +102,12 @@ class _Grading:
         self.attributes = {int(which): int(value) for which, value in card.attributes.items()}
 
     def run(self) -> Iterator[CaseRun]:
+        inputs = {case.name: self.job.grader.inputs(case, self.job.seed) for case in self.job.cases}
+        with ProgramsCheck(self.job, inputs) as checks:
+            yield from self._graded(inputs, checks)
+
+    def _graded(self, inputs: Mapping[str, Arrays], checks: ProgramsCheck) -> Iterator[CaseRun]:
         job = self.job
-        inputs = {case.name: job.grader.inputs(case, job.seed) for case in job.cases}
         for case in sorted(job.cases, key=lambda case: -sum(array.size for array in inputs[case.name].values())):
             job.grader.foresee(case, inputs[case.name])
         measured = [case for case in job.cases if case.measured]
@@ -124,6 +129,7 @@ class _Grading:
             raise failure
         job.resources = resources(kernels)
         job.tables = tables([each[0] for each in calls.values()], kernels, self.on_card.peak)
+        checks.conclude()
         timings = {}
         for case in measured:
             if job.right and case.name in held:
