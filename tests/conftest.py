@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -63,6 +64,15 @@ def own_settings(data_dir: DataDir) -> Iterator[None]:
         )  # kept: it takes half a minute to build
         forget_settings()
         yield
+
+
+def heeding_signals() -> None:
+    """For a process that a test sends signals to (`preexec_fn`): what our own parent ignores, a child would ignore as well.
+
+    A shell ignores SIGINT for what it puts into the background, and `nohup` ignores SIGHUP.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

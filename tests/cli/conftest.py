@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.api.conftest import Api, api, graders, limits
+from tests.conftest import heeding_signals
 
 __all__ = ["api", "graders", "limits"]
 
@@ -32,6 +33,7 @@ class Cli:
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.home,
+            preexec_fn=heeding_signals,
         )
 
     def run(self, *words: str, input: str = "", **env: str) -> subprocess.CompletedProcess[str]:  # noqa: A002

@@ -7,7 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -17,7 +20,7 @@ from embedded.ports import choose_port
 from embedded.process import Child
 from embedded.supervisor import STOP_SIGNALS, Supervisor
 from kernelgate.settings import ROOT
-from tests.conftest import free_port
+from tests.conftest import free_port, heeding_signals
 
 WATCHED = """
 import signal, sys
@@ -41,6 +44,25 @@ with stoppable():
         owner.stop_all()
 print("stopped")
 """
+
+
+@contextmanager
+def watched(folder: Path, *prefix: str) -> Iterator[tuple[subprocess.Popen[str], IO[str], list[int]]]:
+    """A process that supervises two services, once both run: it, what it says, and their pids. Nothing outlives the block.
+
+    prefix: a command before it.
+    """
+    argv = [*prefix, sys.executable, "-c", WATCHED, str(folder)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=ROOT, preexec_fn=heeding_signals) as process:
+        assert process.stdout is not None
+        try:
+            word, *pids = process.stdout.readline().split()
+            assert word == "up"
+            while not all((folder / f"{name}.log").read_text().strip() for name in ("first", "second")):
+                time.sleep(0.01)
+            yield process, process.stdout, [int(pid) for pid in pids]
+        finally:
+            process.kill()
 
 
 def sleeper(folder: Path, name: str = "sleeper") -> Child:
@@ -116,35 +138,25 @@ def test_a_log_does_not_grow_without_bound(tmp_path: Path) -> None:
 def test_a_signal_stops_everything_in_reverse_order_and_a_second_one_does_not_disturb(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    argv = [sys.executable, "-c", WATCHED, str(tmp_path)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=ROOT) as watched:
-        assert watched.stdout is not None
-        pids = [int(word) for word in watched.stdout.readline().split()[1:]]
-        while not all((tmp_path / f"{name}.log").read_text().strip() for name in ("first", "second")):
-            time.sleep(0.01)
-        watched.send_signal(number)
-        assert watched.stdout.readline() == "stopping\n"
-        watched.send_signal(number)
-        assert watched.stdout.read() == "stopped\n"
-        assert watched.wait() == 0
+    with watched(tmp_path) as (process, said, pids):
+        process.send_signal(number)
+        assert said.readline() == "stopping\n"
+        process.send_signal(number)
+        assert said.read() == "stopped\n"
+        assert process.wait() == 0
     assert (tmp_path / "order").read_text().split() == ["second", "first"]
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
 def test_hanging_up_after_nohup_and_an_interrupt_from_the_background(tmp_path: Path) -> None:
     """`nohup` asks to survive the terminal; a shell's `&` ignores SIGINT without anybody having asked for it."""
-    argv = ["sh", "-c", 'trap "" HUP INT; exec "$@"', "sh", sys.executable, "-c", WATCHED, str(tmp_path)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=ROOT) as watched:
-        assert watched.stdout is not None
-        assert watched.stdout.readline().startswith("up")
-        while not all((tmp_path / f"{name}.log").read_text().strip() for name in ("first", "second")):
-            time.sleep(0.01)
-        watched.send_signal(signal.SIGHUP)
+    with watched(tmp_path, "sh", "-c", 'trap "" HUP INT; exec "$@"', "sh") as (process, said, _):
+        process.send_signal(signal.SIGHUP)
         time.sleep(0.5)
-        assert watched.poll() is None
-        watched.send_signal(signal.SIGINT)
-        assert watched.stdout.read() == "stopping\nstopped\n"
-        assert watched.wait() == 0
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert said.read() == "stopping\nstopped\n"
+        assert process.wait() == 0
 
 
 def test_a_free_port_is_taken_as_it_is() -> None:

@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from kernelgate.settings import ROOT
+from tests.conftest import heeding_signals
 from worker.stages.scaffold import scaffold
 
 PATIENCE_S = 240.0
@@ -39,6 +40,7 @@ class Running:
             text=True,
             cwd=ROOT,
             env={**os.environ, "KERNELGATE_DATA_DIR": str(root), **environment},
+            preexec_fn=heeding_signals,
         )
         threading.Thread(target=self._read, daemon=True).start()
 

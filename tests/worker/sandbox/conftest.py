@@ -7,17 +7,19 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from kernelgate.settings import ROOT
 from worker.sandbox import Limits, Sandbox
 
 UID = 64123
 ORDINARY = 64777
-PROBER = Path(__file__).parent / "prober.py"
+PROBER = Path("tests", "worker", "sandbox", "prober.py")
 LIMITS = Limits(wall_s=10, cpu_s=10, memory_mb=256, scratch_mb=16, output_kb=64)
 
 
@@ -47,7 +49,23 @@ class Prober:
         return found
 
 
-def command(who: str, like: str) -> list[str]:
+@pytest.fixture(scope="session")
+def open_checkout() -> Iterator[Path]:
+    """A checkout that every user may read: what a prober imports, in a folder of its own. Ours may lie in a private home."""
+    folder = Path(tempfile.mkdtemp(prefix="kg-prober-"))
+    try:
+        shutil.copytree(ROOT / "worker" / "sandbox", folder / "worker" / "sandbox")
+        for name in (Path("worker", "__init__.py"), PROBER):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, folder / name)
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o755)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def command(who: str, like: str, checkout: Path) -> list[str]:
     """How to start a prober as `who`; skips where this process cannot."""
     root = os.getuid() == 0
     if who == "root" and not root:
@@ -62,11 +80,13 @@ def command(who: str, like: str) -> list[str]:
         if not shutil.which("setpriv"):
             pytest.skip("needs setpriv to become an ordinary user")
         drop = ["setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", "--inh-caps=-all"]
-    return [*drop, python, "-B", str(PROBER), python, str(UID), like]
+    return [*drop, python, "-B", str(checkout / PROBER), python, str(UID), like]
 
 
-def start(who: str, like: str) -> Prober:
-    process = subprocess.Popen(command(who, like), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
+def start(who: str, like: str, checkout: Path) -> Prober:
+    process = subprocess.Popen(
+        command(who, like, checkout), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/"
+    )
     assert process.stdout
     described = json.loads(process.stdout.readline())
     assert "error" not in described, described["error"]
@@ -74,14 +94,14 @@ def start(who: str, like: str) -> Prober:
 
 
 @pytest.fixture(scope="session")
-def probers() -> Iterator[Callable[[str], Prober]]:
+def probers(open_checkout: Path) -> Iterator[Callable[[str], Prober]]:
     """Probers by host, `root-plain`, `user-docker` and so on; each is started when it is first asked for."""
     started: dict[str, Prober] = {}
 
     def of(host: str) -> Prober:
         who, like = host.split("-")
         if host not in started:
-            started[host] = start(who, like)
+            started[host] = start(who, like, open_checkout)
         if like == "plain" and started[host].level != "full":
             missing = [f"{name}: {detail}" for name, holds, detail, _ in started[host].layers if holds == "absent"]
             pytest.skip(f"this host has no namespaces for {who}: {'; '.join(missing)}")
