@@ -1,4 +1,4 @@
-"""What is stored and shown of a grading: the result, the events on the way to it, and the evidence block.
+"""What is stored and shown of a grading: the result and the events on the way to it.
 
 Everything here is data that crossed a process boundary, so every text is bounded and every number may be NaN or infinite.
 In JSON such numbers are the strings "NaN", "Infinity" and "-Infinity": Postgres' jsonb and browsers know no others.

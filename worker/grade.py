@@ -1,6 +1,6 @@
 """One submission from source to result: checked, run by a backend, judged from raw bytes.
 
-Expected values are computed here, after a case's output has come back, and never leave this process.
+Expected values are computed in this process, which runs no submitted code, and never leave it.
 """
 
 from __future__ import annotations

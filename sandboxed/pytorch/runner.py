@@ -1,7 +1,7 @@
 """Runs a PyTorch submission beside a stage's driver, inside the sandbox.
 
 Theory of operation. A warm interpreter that has imported torch is forked and jailed; this text is then executed in it with
-`channel`, a connected stream socket to the trusted side, and `fds`, whose first entry is a memory file that both sides map.
+`channel`, a connected stream socket to the trusted side, and `fds`, whose first entry is a memory file with the inputs.
 The trusted side sends one `load` frame and then one `case` frame at a time; the inputs of a case lie in the memory file and
 come to exist only when its turn has come. Answers are frames too: `loaded`, `result`, `violation` or `failed`.
 

@@ -1,7 +1,7 @@
 """Every shipped stage keeps every promise it ships with: what `kernelgate stage verify --brief` says on this machine.
 
-A stage is one folder, so a new one is proven here without anybody writing it down. Where CUDA is emulated, one file of each kind
-is graded instead of all.
+A stage is one folder, so a new one is proven here without anybody writing it down. Where CUDA is emulated, one file of each
+kind is graded instead of all.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def test_what_it_prints_is_kept_bounded_and_means_nothing(small_stage: Stage, sa
 
 
 def test_the_memory_file_cannot_be_resized_under_the_judge(small_stage: Stage, sandbox: Sandbox) -> None:
-    """Shrinking it would make the trusted side's next read of its own mapping a bus error."""
+    """Shrinking it would leave the trusted side's comparison of the inputs without bytes to compare."""
     source = (
         "import os\n"
         "refused = 0\n"

@@ -1,8 +1,8 @@
 """Grades a PyTorch submission on the CPU: one jailed process, one case at a time, raw arrays in and out.
 
 The inputs of a case come to exist in the sandbox only when its turn has come, and no expected value ever does. The memory
-file that carries them is sealed against resizing: shrinking it would make this process fault on its own mapping. It is
-opened twice: flags such as O_APPEND belong to an opening, and the sandbox may set them on its own.
+file that carries them is sealed against resizing, so that what is read back has the size that was written; this process maps
+nothing of it. It is opened twice: flags such as O_APPEND belong to an opening, and the sandbox may set them on its own.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-# Without one of the left the right cannot be had, or would protect nothing.
+# Each layer on the left needs all those on the right: without one of them it cannot be had, or would protect nothing.
 LEAN_ON = {
     layers.PROC: (layers.PID, layers.MOUNT),
     layers.LANDLOCK: (layers.NO_NEW_PRIVS,),
