@@ -11,7 +11,7 @@ from api.auth import Identity
 from api.catalog import Catalog, standings
 from api.problems import Refusal
 from api.schemas import AdminStage, AdminStages, StageChange, UserChange, UserView
-from api.submissions import write_state
+from api.submissions import the_one, write_state
 from api.views import stage_summary
 from kernelgate.accounts import audit, find_user
 from kernelgate.models import Role, StageSwitch, StageVersion, Submission, User, now
@@ -100,8 +100,7 @@ def change_stage(database: Session, admin: Identity, name: str, change: StageCha
 
 def rejudge_one(database: Session, admin: Identity, submission_id: str) -> Submission:
     """Opens a new round of a finished submission; its old results stay. Raises Refusal when it is not finished."""
-    if database.get(Submission, submission_id) is None:
-        raise Refusal("unknown_submission", "There is no such submission.", field="path.id", value=submission_id)
+    submission_id = the_one(database, submission_id).id
     opened = _open_round(database, Submission.id == submission_id)
     if not opened:
         raise Refusal("not_final", f"Submission {submission_id} is queued or running.", field="path.id")
@@ -158,9 +157,7 @@ def _open_round(database: Session, wanted: ColumnElement[bool]) -> list[Submissi
 
 def hide(database: Session, admin: Identity, submission_id: str, hidden: bool) -> Submission:
     """Takes a submission off the leaderboard and out of the sight of others, or puts it back."""
-    submission = database.get(Submission, submission_id)
-    if submission is None:
-        raise Refusal("unknown_submission", "There is no such submission.", field="path.id", value=submission_id)
+    submission = the_one(database, submission_id)
     if submission.hidden != hidden:
         submission.hidden = hidden
         audit(database, admin.handle, "submission.hide" if hidden else "submission.show", submission.id)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.catalog import standing
+from api.csv_text import as_csv
 from api.leaderboard import Each, Entry, Places, board
 from api.problems import Refusal
 from api.schemas import Leaderboard, LeaderboardRow
@@ -89,12 +88,7 @@ def _rows(database: Session, page: Sequence[Entry]) -> list[LeaderboardRow]:
     ]
 
 
-def as_csv(rows: Sequence[LeaderboardRow]) -> str:
+def board_csv(rows: Sequence[LeaderboardRow]) -> str:
     columns = list(LeaderboardRow.model_fields)
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(columns)
-    for row in rows:
-        body = row.model_dump(mode="json")
-        writer.writerow(["" if body[name] is None else body[name] for name in columns])
-    return text.getvalue()
+    bodies = (row.model_dump(mode="json") for row in rows)
+    return as_csv(columns, ([body[name] for name in columns] for body in bodies))

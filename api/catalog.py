@@ -11,6 +11,7 @@ import threading
 import time
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 
 from sqlalchemy import select
@@ -23,6 +24,15 @@ from kernelgate.stages import Stage, load_stages
 _LOOK_AGAIN_S = 2.0
 
 
+class StageState(StrEnum):
+    """Whether a stage takes submissions, and if not, what it waits for."""
+
+    OPEN = "open"
+    BEING_PROVEN = "being_proven"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
 @dataclass(frozen=True)
 class Standing:
     """What the database says of a stage."""
@@ -31,6 +41,14 @@ class Standing:
     frozen_at: datetime | None = None
     verified: bool = False
     seen: bool = False
+
+    @property
+    def state(self) -> StageState:
+        if not self.enabled:
+            return StageState.CLOSED
+        if not self.seen:
+            return StageState.BEING_PROVEN
+        return StageState.OPEN if self.verified else StageState.FAILED
 
     @property
     def open(self) -> bool:
@@ -46,11 +64,15 @@ class Standing:
                 value=stage.name,
             )
         if not self.seen:
-            detail = f"No worker has verified version {stage.hash} of {stage.name} yet."
+            detail = (
+                f"No worker has verified {stage.name} yet: all files that ship with it are graded here first. "
+                "It opens by itself."
+            )
             return Refusal("stage_unverified", detail, field="stage", value=stage.name)
         if not self.verified:
             detail = (
-                f"Version {stage.hash} of {stage.name} failed its verification: `kernelgate stage verify` says why."
+                f"{stage.name} failed its verification: not every file that ships with it got its verdict here. Its page under "
+                "/admin/stages says why."
             )
             return Refusal("stage_unverified", detail, field="stage", value=stage.name)
         return None

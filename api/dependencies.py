@@ -80,7 +80,12 @@ Bell = Annotated[Doorbell, Depends(doorbell)]
 EventHub = Annotated[Hub, Depends(hub)]
 OpenStreams = Annotated[Streams, Depends(streams)]
 SubmissionId = Annotated[
-    str, Path(description="The submission's id: 16 hex digits.", max_length=64, examples=["9f2c4e61a07b3d58"])
+    str,
+    Path(
+        description="The submission's id: 16 hex digits, or the first 8 and more.",
+        max_length=64,
+        examples=["9f2c4e61a07b3d58"],
+    ),
 ]
 Handle = Annotated[str, Path(max_length=64, description="The account's handle.", examples=["ada"])]
 StageName = Annotated[str, Path(description="The stage's name.", max_length=64, examples=["online_softmax"])]

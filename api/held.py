@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from api.auth import Identity
 from api.problems import Refusal
+from api.submissions import the_one
 from kernelgate.accounts import audit
 from kernelgate.models import Submission
 
@@ -44,9 +45,8 @@ def dismiss(database: Session, admin: Identity, submission_id: str) -> Submissio
 
 
 def _held(database: Session, submission_id: str) -> Submission:
-    submission = database.get(Submission, submission_id, with_for_update={"of": Submission})
-    if submission is None:
-        raise Refusal("unknown_submission", "There is no such submission.", field="path.id", value=submission_id)
+    submission = the_one(database, submission_id)
+    database.refresh(submission, with_for_update={"of": Submission})
     if submission.held is None or submission.hidden:
         why = "was dismissed; show it again first" if submission.held else "counts already"
         raise Refusal("not_held", f"Submission {submission.id} {why}.", field="path.id", value=submission_id)

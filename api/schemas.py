@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from api.catalog import StageState
 from kernelgate.calibration import Calibration
 from kernelgate.models import Role, Scope
 from kernelgate.protocol import Result
@@ -115,6 +116,9 @@ class StageSummary(BaseModel):
     ranking: Ranking
     gate: Gate | None = None
     open: bool = Field(description="Whether it takes submissions.")
+    state: StageState = Field(
+        description="Open, being proven by a worker, failed its proof, or closed by an administrator."
+    )
     closed_because: str | None = None
     frozen_at: datetime | None = Field(None, description="When its leaderboard was frozen, if it is.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,9 @@ from kernelgate.models import EventRow, ResultRow, Submission, now
 from kernelgate.protocol import EventKind, Result
 from kernelgate.stages import Stage, Visibility
 from kernelgate.verdicts import State, passing
+
+_BEGINNING = re.compile(r"[0-9a-f]{8,15}")
+_MOST_ALIKE = 10
 
 
 @dataclass(frozen=True)
@@ -105,12 +109,30 @@ def write_state(database: Session, submission: Submission, note: str | None = No
 
 def find(database: Session, submission_id: str, identity: Identity | None, catalog: Catalog) -> Submission:
     """A submission that `identity` may see. Raises Refusal: to everyone else it does not exist."""
-    submission = database.get(Submission, submission_id)
-    if submission is not None and may_see(database, submission, identity, catalog.stages()):
-        return submission
+    meant = [each for each in matching(database, submission_id) if may_see(database, each, identity, catalog.stages())]
+    if len(meant) == 1:
+        return meant[0]
     if identity is None:
         raise challenge("not_signed_in", "Submissions are shown to those who may see them; nobody is signed in.")
     raise Refusal("unknown_submission", "There is no submission of this id that you may see.", field="path.id")
+
+
+def matching(database: Session, submission_id: str) -> list[Submission]:
+    """The submission of this id; of a beginning of one, as lists show it, those that begin so."""
+    exact = database.get(Submission, submission_id)
+    if exact is not None or not _BEGINNING.fullmatch(submission_id):
+        return [exact] if exact is not None else []
+    begins = (Submission.id >= submission_id) & (Submission.id < submission_id + "g")
+    return list(database.scalars(select(Submission).where(begins).limit(_MOST_ALIKE)))
+
+
+def the_one(database: Session, submission_id: str) -> Submission:
+    """For those who may see all. Raises Refusal when there is none, or several begin so."""
+    meant = matching(database, submission_id)
+    if len(meant) != 1:
+        detail = f"The ids of {len(meant)} submissions begin so." if meant else "There is no such submission."
+        raise Refusal("unknown_submission", detail, field="path.id", value=submission_id)
+    return meant[0]
 
 
 def may_see(database: Session, submission: Submission, identity: Identity | None, stages: Mapping[str, Stage]) -> bool:

@@ -95,6 +95,7 @@ def _stage_fields(stage: Stage, standing: Standing) -> dict[str, object]:
         "name": stage.name,
         "hash": stage.hash,
         "open": standing.open,
+        "state": standing.state,
         "closed_because": closed.detail if closed else None,
         "frozen_at": standing.frozen_at,
     }

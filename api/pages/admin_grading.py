@@ -77,6 +77,10 @@ def submissions(request: Request, viewer: Admin, catalog: StageCatalog) -> Respo
         wanted = wanted.where(Submission.verdict == verdict)
     if asked.get("user"):
         wanted = wanted.where(func.lower(User.handle) == asked["user"][:64].lower())
+    if asked.get("apart") == "hidden":
+        wanted = wanted.where(Submission.hidden)
+    if asked.get("apart") == "held":
+        wanted = wanted.where(Submission.held.is_not(None), Submission.hidden.is_(False))
     with transaction() as database:
         found = submissions_page(request, database, wanted, limit=PAGE, before=asked.get("before") or None)
     return page(
@@ -87,6 +91,7 @@ def submissions(request: Request, viewer: Admin, catalog: StageCatalog) -> Respo
         stage=asked.get("stage", ""),
         verdict=asked.get("verdict", ""),
         user=asked.get("user", ""),
+        apart=asked.get("apart", ""),
         first="before" not in asked,
     )
 

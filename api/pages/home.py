@@ -23,15 +23,14 @@ router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 
 def paths_of(identity: Identity | None, catalog: Catalog) -> dict[str, Any]:
-    """Stages by path in their order, and how far the viewer is in each; stages that an admin closed are left out."""
+    """Stages by path in their order, and how far the viewer is in each; those that are closed stay to be read."""
     with transaction() as database:
         stages = catalog.stages()
         states = standings(database, stages)
         progress = reached(database, identity.user_id, stages) if identity else {}
     paths: dict[str, list[StageSummary]] = {}
     for name, stage in stages.items():
-        if states[name].enabled:
-            paths.setdefault(stage.spec.path, []).append(stage_summary(stage, states[name]))
+        paths.setdefault(stage.spec.path, []).append(stage_summary(stage, states[name]))
     passed = [name for name, reached_there in progress.items() if reached_there.passed]
     return {"paths": paths, "progress": progress, "passed_names": passed}
 

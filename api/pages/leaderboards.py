@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from api.boards import whole_board
+from api.catalog import standings
 from api.dependencies import StageCatalog, StageName, Viewer
 from api.leaderboard import Each, Entry, Places
 from api.negotiation import HtmlRoute
@@ -27,14 +28,16 @@ class Top(NamedTuple):
 
     stage: Stage
     board: Leaderboard
+    open: bool
 
 
 @router.get("/leaderboard")
 def boards(request: Request, viewer: Viewer, catalog: StageCatalog) -> Response:  # noqa: ARG001 - the header shows the viewer
     with transaction() as database:
+        states = standings(database, catalog.stages())
         found = [
-            Top(each, whole_board(database, each, gpu=None).page(database, TOP, 0))
-            for each in catalog.stages().values()
+            Top(each, whole_board(database, each, gpu=None).page(database, TOP, 0), states[name].open)
+            for name, each in catalog.stages().items()
         ]
     return page(request, "leaderboards.html", tops=found)
 

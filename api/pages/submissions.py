@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +12,7 @@ from starlette.responses import Response
 
 from api.auth import Identity
 from api.catalog import Catalog
+from api.csv_text import as_csv
 from api.dependencies import StageCatalog, SubmissionId, Viewer
 from api.events import read
 from api.negotiation import HtmlRoute
@@ -33,6 +32,7 @@ from kernelgate.db import transaction
 from kernelgate.evidence import element, evidence
 from kernelgate.models import Submission
 from kernelgate.protocol import CaseReport, Result, WrongTensor
+from kernelgate.reasons import Reason
 from kernelgate.stages import Case, Stage
 from kernelgate.text import line
 from kernelgate.verdicts import ABOUT, Verdict
@@ -103,9 +103,11 @@ def _finished(item: SubmissionView, stage: Stage | None) -> dict[str, Any]:
     )
     return {
         "headline": ABOUT[Verdict(result.verdict)].title,
+        "heading": heading(result),
+        "last_words": _last_words(result),
         "case_states": {case.name: case.state for case in result.cases},
         "cases_right": sum(case.state == "right" for case in result.cases) if result.cases else None,
-        "cases_ran": any(case.state != "not_run" for case in result.cases),
+        "cases_ran": sum(case.state != "not_run" for case in result.cases),
         "wrong_case": title,
         "element": element(wrong) if wrong else "",
         "map_summary": errormap.summary(wrong.map, _shape(result, wrong)) if wrong and wrong.map else None,
@@ -116,6 +118,21 @@ def _finished(item: SubmissionView, stage: Stage | None) -> dict[str, Any]:
         **_speed(result, stage, item.gpu_model),
         "faults": faults(result, item.filename),
     }
+
+
+def heading(result: Result) -> str:
+    """What happened, in a sentence: the reason's where it says more than the verdict does."""
+    about = ABOUT[Verdict(result.verdict)]
+    known = next((each for each in Reason if each.value == result.reason), None)
+    if result.verdict.passes or known in (None, Reason.TOO_SLOW, Reason.WRONG_VALUE):
+        return about.meaning
+    return known.meaning.split(";")[0].rstrip(".") + "."
+
+
+def _last_words(result: Result) -> str:
+    """Where a compiler quotes the code first: the line in which it says what is wrong."""
+    lines = [each.strip() for each in result.log.splitlines() if each.strip()]
+    return lines[-1] if result.reason == Reason.KERNEL_ERROR and lines else ""
 
 
 def _shape(result: Result, wrong: WrongTensor) -> tuple[int, ...]:
@@ -150,16 +167,9 @@ def table(id: SubmissionId, number: int, viewer: Viewer, catalog: StageCatalog) 
     tables = _result(id, viewer, catalog).tables
     if not 0 <= number < len(tables):
         raise Refusal("not_found", f"This submission has {len(tables)} tables, counted from 0.")
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow([_cell(column) for column in tables[number].columns])
-    writer.writerows([_cell(cell) for cell in row] for row in tables[number].rows)
+    body = as_csv(tables[number].columns, tables[number].rows)
     headers = {"Content-Disposition": f'attachment; filename="{id}-{number}.csv"'}
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
-
-
-def _cell(value: float | int | str) -> str | float | int:
-    return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value[:1] else value
+    return Response(body, media_type="text/csv; charset=utf-8", headers=headers)
 
 
 def _result(submission_id: str, viewer: Identity | None, catalog: Catalog) -> Result:

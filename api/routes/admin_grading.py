@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from api.administration import admin_stages, all_stages, change_stage, hide, rejudge_one, rejudge_stage
@@ -16,6 +16,7 @@ from api.held import dismiss, held_submissions, release
 from api.negotiation import see_other
 from api.overview import queue_overview
 from api.problems import documented
+from api.results import results_csv
 from api.routes.admin import CHANGES, REFUSALS
 from api.schemas import (
     AdminStage,
@@ -87,6 +88,25 @@ def _edit_stage(admin: Identity, name: str, catalog: Catalog, body: StageChange)
         change_stage(database, admin, name, body)
         database.flush()
         return admin_stages(database, {name: stage})[0]
+
+
+@router.get(
+    "/stages/{name}/results.csv",
+    summary="Every submission of a stage with its result, as CSV",
+    response_class=Response,
+    responses={
+        200: {"content": {"text/csv": {"example": "submission,user,created_at,…"}}},
+        **REFUSALS,
+        **documented("unknown_stage"),
+    },
+)
+def stage_results(admin: Admin, name: StageName, catalog: StageCatalog) -> Response:  # noqa: ARG001
+    """Newest judging of each, in the order they were made; also those that are hidden or held, which say so."""
+    stage = catalog.stage(name, field="path.name")
+    with transaction() as database:
+        body = results_csv(database, stage.name)
+    headers = {"Content-Disposition": f'attachment; filename="results-{stage.name}.csv"'}
+    return Response(body, media_type="text/csv; charset=utf-8", headers=headers)
 
 
 @router.post(

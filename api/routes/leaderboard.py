@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
-from api.boards import as_csv, whole_board
+from api.boards import board_csv, whole_board
 from api.dependencies import StageCatalog, StageName
 from api.leaderboard import Each
 from api.negotiation import JSON, preferred
@@ -60,5 +60,5 @@ def get_leaderboard(
         page.next += f"&gpu={gpu}" if gpu else ""
     if format == "csv" or (format is None and preferred(request.headers.get("accept", ""), (JSON, CSV)) == CSV):
         headers = {"Content-Disposition": f'attachment; filename="leaderboard-{stage}.csv"'}
-        return Response(as_csv(page.rows), media_type=f"{CSV}; charset=utf-8", headers=headers)
+        return Response(board_csv(page.rows), media_type=f"{CSV}; charset=utf-8", headers=headers)
     return page

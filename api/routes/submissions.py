@@ -143,7 +143,7 @@ async def get_events(
     A client that lost the connection sends the last id it saw as `Last-Event-ID` and misses nothing.
     """
     after = _last_id(last_event_id)
-    await run_in_threadpool(find_for, identity, id, catalog)
+    id = (await run_in_threadpool(find_for, identity, id, catalog)).id  # noqa: A001 - it may have been a beginning
     news = await run_in_threadpool(read, id, after)
     if news.final and not news.events:
         return Response(status_code=204)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from datetime import timedelta
 
 import pytest
@@ -169,3 +171,20 @@ def test_an_administrators_form_works_without_script(api: Api) -> None:
     answer = admin.post("/admin/users", data={"handle": "ada", "role": "instructor"}, headers=browser)
     assert (answer.status_code, answer.headers["location"]) == (303, "/admin/users")
     assert admin.post("/admin/users/ada", data={"disabled": "true"}).json()["disabled_at"]
+
+
+def test_a_stages_results_are_a_file_without_formulas(api: Api) -> None:
+    made = api.submit(api.as_("ada"))["id"]
+    Graded.finish(made, result_of(Verdict.WRONG_ANSWER))
+    slow = api.submit(api.as_("bob"))["id"]
+    Graded.finish(slow, result_of(Verdict.ACCEPTED, speedup=(2.0, 1.9, 2.1), held="=1+1"), gpu="-H200")
+    api.submit(api.as_("eve"))
+    answer = api.as_("root", Role.ADMIN).get("/admin/stages/double/results.csv")
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [(row["user"], row["verdict"], row["mistake"]) for row in rows] == [
+        ("ada", "wrong_answer", "tripled"), ("bob", "accepted", ""), ("eve", "", ""),
+    ]  # fmt: skip
+    assert (rows[1]["held"], rows[1]["gpu_model"]) == ("'=1+1", "'-H200")
+    assert (rows[1]["speedup"], rows[1]["user_ms"], rows[1]["baseline_ms"]) == ("2.0", "1.0", "2.0")
+    problem(api.as_("ada").get("/admin/stages/double/results.csv"), 403, "missing_scope")

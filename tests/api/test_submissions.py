@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import text
+from sqlalchemy import text, update
 
 from api.schemas import SubmissionView
 from kernelgate.db import transaction
@@ -106,6 +106,39 @@ def test_where_a_gate_has_to_be_reached_right_values_alone_open_no_sources(api: 
         assert bob.get(f"/submissions/{solved}/source").status_code == status
     Graded.finish(api.submit(bob, stage="gated")["id"], result_of(Verdict.ACCEPTED, stage="gated"))
     assert bob.get(f"/submissions/{api.submit(api.as_('ada'), stage='gated')['id']}/source").status_code == 200
+
+
+def test_the_beginning_of_an_id_that_lists_show_is_enough(api: Api) -> None:
+    ada, admin = api.as_("ada"), api.as_("root", Role.ADMIN)
+    made = api.submit(ada)["id"]
+    for length in (8, 11, 15):
+        assert ada.get(f"/submissions/{made[:length]}").json()["id"] == made
+    assert ada.get(f"/submissions/{made[:8]}/source").text == HONEST
+    Graded.finish(made, result_of(Verdict.ACCEPTED))
+    assert "event: result" in ada.get(f"/submissions/{made[:8]}/events").text
+    assert admin.post(f"/admin/submissions/{made[:8]}/hide", json={}).json()["id"] == made
+    assert admin.post(f"/admin/submissions/{made[:8]}/rejudge").json()["round"] == 2
+    assert ada.post(f"/submissions/{made[:8]}/cancel").json()["id"] == made
+    for wrong in (made[:7], made[:8].upper() + "x", made[:8] + "%", "________", made[1:9]):
+        problem(ada.get(f"/submissions/{wrong}"), 404, "unknown_submission")
+    problem(api.as_("bob").get(f"/submissions/{made[:8]}"), 404, "unknown_submission")
+    problem(api.client.get(f"/submissions/{made[:8]}"), 401, "not_signed_in")
+
+
+def test_a_beginning_that_two_ids_share_means_the_one_that_may_be_seen(api: Api) -> None:
+    ids = [api.submit(api.as_(handle))["id"] for handle in ("ada", "bob")]
+    shared = ["0123456789abcdef", "01234567ffffffff"]
+    with transaction() as database:
+        database.execute(text("ALTER TABLE events DROP CONSTRAINT fk_events_submission_id"))
+        for before, after in zip(ids, shared, strict=True):
+            database.execute(update(Submission).where(Submission.id == before).values(id=after))
+    assert api.as_("ada").get("/submissions/01234567").json()["id"] == shared[0]
+    assert api.as_("bob").get("/submissions/01234567").json()["id"] == shared[1]
+    admin = api.as_("root", Role.ADMIN)
+    problem(admin.get("/submissions/01234567"), 404, "unknown_submission")
+    answer = problem(admin.post("/admin/submissions/01234567/hide", json={}), 404, "unknown_submission")
+    assert "ids of 2 submissions begin so" in answer["detail"]
+    assert admin.get("/submissions/012345678").json()["id"] == shared[0]
 
 
 def test_a_queued_submission_is_called_off_at_once(api: Api) -> None:

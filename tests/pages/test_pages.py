@@ -120,6 +120,29 @@ def test_right_values_do_not_pass_a_stage_whose_gate_is_open(site: Site) -> None
     assert "1 of 2 passed" in check(ada.get("/"))
 
 
+def test_a_closed_stage_stays_to_be_read_and_keeps_what_was_passed(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        samples.submission(database, user, site.values, samples.accepted(site.values))
+        database.add(StageSwitch(stage=site.values.name, enabled=False))
+    for page in ("/", "/stages"):
+        text = check(ada.get(page))
+        assert "Online softmax" in text
+        assert "<b>closed</b>, to be read" in text
+    assert "1 of 2 passed" in check(ada.get("/"))
+    lesson = check(ada.get("/stages/online_softmax"))
+    assert "takes no submissions" in lesson
+    assert "closed by an administrator" in lesson
+
+
+def test_a_stage_that_is_being_proven_is_not_called_closed(site: Site) -> None:
+    with transaction() as database:
+        database.execute(delete(StageVersion).where(StageVersion.stage == "online_softmax"))
+    text = check(site.visitor().get("/stages"))
+    assert "<b>being proven</b>, opens by itself" in text
+    assert "<b>closed</b>" not in text
+
+
 def test_a_frozen_board_gives_nothing_newer_away(site: Site) -> None:
     user, ada = site.sign_in("ada")
     with transaction() as database:

@@ -237,3 +237,40 @@ def test_nothing_a_submitter_writes_is_markup(site: Site) -> None:
 def test_a_problem_repeats_what_was_sent_as_text(site: Site) -> None:
     for path in (f"/stages/{EVIL[:40]}", f"/leaderboard/online_softmax?gpu={EVIL[:40]}", f"/sign-in?next={EVIL}"):
         assert "<script>alert" not in site.visitor().get(path).text
+
+
+def test_a_race_is_headed_as_a_race_and_leads_to_both_lines(site: Site) -> None:
+    message = "Race on shared memory in line 26. The other access is a write: line 33."
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        found = samples.result(site.gated, Verdict.WRONG_ANSWER, "race", message, cases=())
+        row = samples.submission(database, user, site.gated, found)
+    text = check(ada.get(f"/submissions/{row.id}"))
+    assert "Two threads use one address without order." in text
+    assert "At least one value differs" not in text
+    for number in (26, 33):
+        assert f'href="/submissions/{row.id}/source#L{number}"' in text
+
+
+def test_a_compilers_last_line_stands_first(site: Site) -> None:
+    error = "AttributeError: module 'triton.language' has no attribute 'exp3'"
+    log = "def kernel(x):\n" + "    y = x\n" * 14 + error + "\n"
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        found = samples.result(site.values, Verdict.COMPILE_ERROR, "kernel_error", log, log=log, cases=())
+        row = samples.submission(database, user, site.values, found)
+    text = check(ada.get(f"/submissions/{row.id}"))
+    assert "has no attribute &#39;exp3&#39;" in text.partition('id="log-title"')[0]
+
+
+def test_what_needs_a_gpu_is_not_counted_as_not_right(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        found = samples.result(site.values, Verdict.CORRECT, "speed_not_judged")
+        last = found.cases[-1].model_copy(update={"state": "not_run", "tensors": (), "ms": None})
+        row = samples.submission(
+            database, user, site.values, found.model_copy(update={"cases": (*found.cases[:-1], last)})
+        )
+    text = check(ada.get(f"/submissions/{row.id}"))
+    assert f'{len(found.cases) - 1}<span class="quiet"> / {len(found.cases) - 1}</span>' in text
+    assert "1 more need a GPU" in text

@@ -14,6 +14,11 @@ MAP_SIDE = 96
 """Most cells of a side of an error map: 96 × 96 bytes are 12 kB of base64, and more cells than that no page shows."""
 
 
+_FILL = np.uint64(0xFFFF_E000_0000_0000)
+"""Outputs are filled with ones, a NaN in every dtype: as float64 the sign, the exponent and at least 7 bits of the fraction are
+set. What arithmetic makes is another one: 0x7FFFFFFF on a GPU, 0xFFC00000 on a CPU."""
+
+
 def as_rows(array: NDArray[np.generic]) -> NDArray[np.generic]:
     """[..., columns] as [rows, columns]; a vector becomes one column, a scalar one cell."""
     if array.ndim <= 1:
@@ -71,7 +76,8 @@ def _how(wrong: NDArray[np.bool_], got: Float64, want: Float64) -> list[str]:
     bad, right = got[wrong], want[wrong]
     holes = int(np.count_nonzero(~np.isfinite(bad)))
     if holes:
-        return [f"{holes} of the {bad.size} wrong values are NaN or infinite"]
+        unwritten = int(np.count_nonzero((bad.view(np.uint64) & _FILL) == _FILL))
+        return _said_of_holes(bad.size, holes - unwritten, unwritten)
     if not bad.any():
         return ["all wrong values are 0"]
     usable = np.abs(right) > 1e-12
@@ -82,6 +88,17 @@ def _how(wrong: NDArray[np.bool_], got: Float64, want: Float64) -> list[str]:
     if np.max(np.abs(ratio - middle)) <= 1e-3 * max(abs(middle), 1e-3) and abs(middle - 1) > 1e-2:
         return [f"got is {middle:.4g} × want in all of them"]
     return []
+
+
+def _said_of_holes(wrong: int, computed: int, unwritten: int) -> list[str]:
+    parts = []
+    if unwritten:
+        parts.append(
+            f"{unwritten} of the {wrong} wrong values were never written: they hold what outputs are filled with"
+        )
+    if computed:
+        parts.append(f"{computed} of the {wrong} wrong values are NaN or infinite")
+    return parts
 
 
 def _axis_names(axes: tuple[str, ...], rank: int) -> tuple[str, str]:

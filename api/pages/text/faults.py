@@ -11,6 +11,7 @@ from kernelgate.text import line
 from kernelgate.verdicts import Verdict
 
 MOST = 20
+_SAID = re.compile(r"\bline (\d{1,6})\b")
 _COMPILER = re.compile(
     r"([A-Za-z0-9_.-]+\.(?:cu|py))(?:\((\d{1,6})\)|:(\d{1,6})(?::\d+)?)\s*:\s*(?:fatal )?error\b[^:]*:\s*(.+)"
 )
@@ -26,10 +27,12 @@ class Fault(NamedTuple):
 
 def faults(result: Result, filename: str) -> list[Fault]:
     """At most MOST, the one to look at first in front: a compiler's first error, or where a traceback ends."""
-    if result.verdict not in (Verdict.COMPILE_ERROR, Verdict.RUNTIME_ERROR):
-        return []
+    if result.verdict in (Verdict.COMPILE_ERROR, Verdict.RUNTIME_ERROR):
+        pointed = [*_of_compiler(result.log, filename)] or [*_last_named(result, filename)] or [*_in_message(result)]
+    else:
+        pointed = [*_in_message(result)]
     found: dict[int, str] = {}
-    for fault in [*_of_compiler(result.log, filename)] or _last_named(result, filename):
+    for fault in pointed:
         found.setdefault(fault.line, fault.message)
     return [Fault(number, message) for number, message in list(found.items())[:MOST]]
 
@@ -46,3 +49,9 @@ def _last_named(result: Result, filename: str) -> Iterator[Fault]:
     named = [int(number) for name, number in _NAMED.findall(result.log) if name == filename]
     if named:
         yield Fault(named[-1], line(result.message, 300))
+
+
+def _in_message(result: Result) -> Iterator[Fault]:
+    """Lines that the message itself names: both sides of a race, an access out of bounds, a call that is not allowed."""
+    for number in _SAID.findall(result.message[:4000]):
+        yield Fault(int(number), line(result.message, 300))

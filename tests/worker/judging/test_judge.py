@@ -75,6 +75,19 @@ def test_patterns_say_how() -> None:
     assert describe(wrong, holed, want, ("row", "dim")) == "every element; 4 of the 16 wrong values are NaN or infinite"
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_what_was_never_written_is_told_from_what_was_computed(dtype: type[np.generic]) -> None:
+    want, wrong = np.ones((4, 4)), np.ones((4, 4), dtype=bool)
+    filled = np.full((4, 4), 0xFF, dtype=np.uint8).repeat(np.dtype(dtype).itemsize, axis=1).view(dtype)
+    said = "16 of the 16 wrong values were never written: they hold what outputs are filled with"
+    assert describe(wrong, filled.astype(np.float64), want, ("row", "dim")) == f"every element; {said}"
+    with np.errstate(all="ignore"):
+        computed = np.full((4, 4), np.inf, dtype) - np.full((4, 4), np.inf, dtype)
+    gpus = np.full((4, 4), 0x7FFFFFFF, np.uint32).view(np.float32)
+    for other in (computed, -computed, gpus, np.full((4, 4), np.nan, dtype)):
+        assert "never written" not in describe(wrong, other.astype(np.float64), want, ("row", "dim"))
+
+
 def test_a_scalar_and_a_vector_have_patterns_too() -> None:
     one = np.ones((), dtype=bool)
     assert describe(one, np.array(3.0), np.array(1.0), ()) == "every element"
