@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path, Request
 from fastapi.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
-from api.auth import Identity, set_cookie
+from api.auth import Identity, by_session, identify, set_cookie
 from api.body import read_form, validated
 from api.dependencies import Reader, Submitter, Viewer, same_site
 from api.negotiation import HtmlRoute
@@ -73,6 +73,9 @@ def sign_up_page(request: Request, viewer: Viewer) -> Response:
 async def post_sign_up(request: Request) -> Response:
     fields = await read_form(request)
     handle, onward = str(fields.get("handle", ""))[:100], local_page(str(fields.get("next", "")))
+    known = await run_in_threadpool(identify, request)
+    if known is not None and known.handle == handle.strip():  # a reload of the page that this form was answered with
+        return RedirectResponse("/me/tokens", 303)
     try:
         opened = await run_in_threadpool(sign_up, request, handle)
     except Refusal as refusal:
@@ -100,6 +103,7 @@ async def post_invite(request: Request, secret: InviteSecret) -> Response:
 
 def _welcome(request: Request, opened: Opened, onward: str = "/") -> Response:
     """The account's first token: whoever loses it needs an administrator, for there is no password."""
+    request.state.identity = by_session(opened.cookie)
     response = page(request, "welcome.html", opened=opened, next=onward if onward != "/" else "/stages")
     set_cookie(response, opened.cookie)
     return response

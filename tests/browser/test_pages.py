@@ -28,7 +28,7 @@ OPEN = ("/", "/stages", "/stages/online_softmax", "/stages/online_attention", "/
         "/leaderboard/online_softmax", "/leaderboard/streaming_attention", "/sign-in", "/sign-up", "/nothing",
         "/me/submissions", "/docs", "/docs/measuring")  # fmt: skip
 OWN = ("/me/submissions", "/me/tokens")
-ADMIN = ("/admin/queue", "/admin/submissions", "/admin/stages",
+ADMIN = ("/admin/queue", "/admin/submissions", "/admin/held", "/admin/stages",
          "/admin/stages/online_softmax?preview=1", "/admin/users", "/admin/users/admin",
          "/admin/invites", "/admin/audit")  # fmt: skip
 

@@ -166,7 +166,7 @@ def test_administrators_switch_stages_and_judge_again(site: Site) -> None:
     form = {"csrf_token": csrf(check(root.get("/admin/stages")))}
     assert "closed" in check(root.post("/admin/stages/online_softmax", data={**form, "enabled": "false"}))
     assert "takes no submissions" in check(ada.get(STAGE))
-    assert STAGE not in check(ada.get("/"))
+    assert "<b>closed</b>, to be read" in check(ada.get("/"))
     check(root.post("/admin/stages/online_softmax", data={**form, "enabled": "true", "frozen": "true"}))
     with transaction() as database:
         assert database.get_one(StageSwitch, "online_softmax").frozen
@@ -219,3 +219,18 @@ def test_sign_out_ends_the_session(site: Site) -> None:
     _, ada = site.sign_in("ada")
     check(ada.post("/sign-out", data={"csrf_token": csrf(check(ada.get("/")))}))
     check(ada.get("/me/tokens"), 401)
+
+
+def test_whoever_signed_up_is_signed_in_on_that_page_already_and_may_reload_it(site: Site) -> None:
+    ada = site.visitor()
+    form = {"handle": "ada", "next": "/stages/online_softmax"}
+    text = check(ada.post("/sign-up", data=form))
+    assert "Sign out" in text
+    assert 'href="/stages/online_softmax">I have kept it' in text
+    assert "kg_" in text
+    again = check(ada.post("/sign-up", data=form))
+    assert "The handle is taken" not in again
+    assert "<h1>ada</h1>" in again
+    elsewhere = check(site.visitor().post("/sign-up", data={"handle": "bob", "next": "//evil.example"}))
+    assert "evil.example" not in elsewhere
+    assert "The handle is taken" in check(site.visitor().post("/sign-up", data=form), 409)

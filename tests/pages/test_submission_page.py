@@ -7,6 +7,7 @@ import csv
 import html
 import io
 import json
+import re
 import struct
 import zlib
 
@@ -274,3 +275,16 @@ def test_what_needs_a_gpu_is_not_counted_as_not_right(site: Site) -> None:
     text = check(ada.get(f"/submissions/{row.id}"))
     assert f'{len(found.cases) - 1}<span class="quiet"> / {len(found.cases) - 1}</span>' in text
     assert "1 more need a GPU" in text
+
+
+def test_groups_of_cases_stand_in_the_order_they_run(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    with transaction() as database:
+        found = samples.result(site.values, Verdict.ACCEPTED)
+        groups = ("Trace", "Algebra", "trace")
+        cases = tuple(
+            case.model_copy(update={"group": group}) for case, group in zip(found.cases, groups, strict=False)
+        )
+        row = samples.submission(database, user, site.values, found.model_copy(update={"cases": cases}))
+    text = check(ada.get(f"/submissions/{row.id}"))
+    assert re.findall(r'case-group"><h3>(\w+)', text) == list(groups[: len(cases)])
