@@ -6,23 +6,55 @@ their messages, because a sentence about a list or a missing function teaches mo
 
 import inspect
 
+import block_attention
 import torch
-from block_attention import block_attention
-from contract import Violation
+from contract import Violation, placed
 
 NAME = "online_softmax_update"
 SIGNATURE = f"{NAME}(row_max, normalizer, numerator, scores, values) -> (new_max, new_normalizer, new_numerator)"
 STATE = ("row_max", "normalizer", "numerator")
+ARGUMENTS = (*STATE, "scores", "values")
 RESULT = ("new_max", "new_normalizer", "new_numerator")
 
 
 def run(submission, case, inputs):
     """One case: `case.params.kind` names a function below, `inputs` are its tensors. Returns tensors by name."""
+    arguments = Arguments()
+    block_attention.passed_on = arguments.passed_on
     with torch.enable_grad():  # whatever the submission left switched off
-        return KINDS[case.params.kind](checked_update(submission), case.params, inputs)
+        collected = KINDS[case.params.kind](checked_update(submission, arguments), case.params, inputs)
+    arguments.check()
+    return collected
 
 
-def checked_update(submission):
+class Arguments:
+    """What every call gets, here or in block_attention: copies that the grader compares when the case is over.
+
+    A state that was returned earlier is an argument now, and who returned it may have kept it and write to it, where no copy
+    shows; so each is compared with its copy once the call is over.
+    """
+
+    def __init__(self):
+        self.latest = []
+
+    def passed_on(self, *arguments):
+        self.check()
+        copies = placed(ARGUMENTS, arguments)
+        self.latest = [*zip(STATE, arguments, copies, strict=False)]
+        return copies
+
+    def check(self):
+        for name, argument, copy in self.latest:
+            if not torch.equal(bits(argument), bits(copy)):
+                raise Violation("inputs_changed", f"the input {name!r} was changed in place; return new tensors")
+        self.latest = []
+
+
+def bits(tensor):
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+
+
+def checked_update(submission, arguments):
     """The submission's function behind checks of its signature and of what each call returns."""
     function = getattr(submission, NAME, None)
     if function is None:
@@ -31,8 +63,9 @@ def checked_update(submission):
         raise Violation("missing_function", f"{NAME} is {described(function)}; accepted is a function {SIGNATURE}")
     check_signature(function)
 
-    def update(*arguments):
-        return checked_result(function(*arguments), *arguments)
+    def update(*given):
+        copies = arguments.passed_on(*given)
+        return checked_result(function(*copies), *copies)
 
     return update
 
@@ -127,13 +160,13 @@ def run_trace(update, params, inputs):
 
 def run_attention(_update, params, inputs):
     """block_attention, once."""
-    output, logsumexp = block_attention(**inputs, block_size=params.block_size)
+    output, logsumexp = block_attention.block_attention(**inputs, block_size=params.block_size)
     return {"output": output, "logsumexp": logsumexp}
 
 
 def run_sizes(_update, params, inputs):
     """block_attention over the same tokens with several block sizes."""
-    runs = [block_attention(**inputs, block_size=size) for size in params.block_sizes]
+    runs = [block_attention.block_attention(**inputs, block_size=size) for size in params.block_sizes]
     return {
         "output_by_size": torch.stack([output for output, _ in runs]),
         "logsumexp_by_size": torch.stack([logsumexp for _, logsumexp in runs]),
@@ -150,7 +183,7 @@ def run_update_gradient(update, _params, inputs):
 def run_attention_gradient(_update, params, inputs):
     """Gradients through all blocks of block_attention."""
     leaves = differentiable(inputs, ("q", "k", "v"))
-    output, logsumexp = block_attention(**leaves, block_size=params.block_size)
+    output, logsumexp = block_attention.block_attention(**leaves, block_size=params.block_size)
     return gradients(output, logsumexp, leaves, inputs)
 
 

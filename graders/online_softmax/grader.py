@@ -442,6 +442,18 @@ REFERENCES: dict[str, Callable[[Case, Tensors, str | None], Tensors]] = {
 }
 
 
+def calls(case: Case, inputs: Inputs) -> int:
+    """How often a case calls the update."""
+    match str(case.params["kind"]):
+        case "trace":
+            return len(_listed(case, "blocks"))
+        case "attention" | "attention_gradient" | "sizes" as kind:
+            sizes = _listed(case, "block_sizes") if kind == "sizes" else [int(str(case.params["block_size"]))]
+            return sum(-(-len(inputs["q"]) // size) * -(-len(inputs["k"]) // size) for size in sizes)
+        case kind:
+            return 3 if kind == "reuse" else 1
+
+
 # The exported table ------------------------------------------------------------------------------------------------------
 
 

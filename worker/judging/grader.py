@@ -108,6 +108,11 @@ class Grader:
         allowed = getattr(self._module, "workspace", None)
         return int(allowed(case)) if allowed else self.stage.spec.limits.workspace_kb * 1024
 
+    def calls(self, case: Case, inputs: Arrays) -> int:
+        """PyTorch stages: how often at least a case calls the function through `contract.placed`; 0 where it is not said."""
+        count = getattr(self._module, "calls", None)
+        return int(count(case, inputs)) if count else 0
+
     def work(self, case: Case) -> float:
         """Floating-point operations that a case takes at least; 0 where the stage does not say."""
         count = getattr(self._module, "work", None)

@@ -30,14 +30,22 @@ from worker.sandbox.program import program
 
 ALIGNMENT = 64
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+CALL_ROOM, MAX_ARGUMENTS = 32 << 20, 16
+"""Bytes of the memory file for the arguments of one case's calls, and how many one call may have."""
 MAX_PAYLOAD = 64 << 20
 """Bytes of one case's outputs at most: this process holds them, so a sandbox must not be able to ask for more."""
 
 
 class Arena:
-    """The memory file: inputs are written to it, read by the submission in place, and compared afterwards."""
+    """The memory file: inputs are written to it, read by the submission in place, and compared afterwards.
+
+    So are the arguments of the calls that a driver makes: the sandbox writes them behind the inputs, each in a place of its
+    own, and says before the call where, and what they are.
+    """
 
     def __init__(self, size: int) -> None:
+        self.kept: list[tuple[str, int, bytes]] = []
+        self.calls = 0
         self.size = max(size, mmap.PAGESIZE)
         self.fd = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.fd, self.size)
@@ -51,6 +59,7 @@ class Arena:
 
     def write(self, inputs: Arrays) -> list[dict[str, Any]]:
         """Puts arrays into the file; returns what the runner needs to find them there: name, dtype, shape, offset."""
+        self.kept, self.calls = [], 0
         listed, at = [], 0
         for name, array in inputs.items():
             os.pwrite(self.fd, array.tobytes(), at)
@@ -60,12 +69,34 @@ class Arena:
 
     def changed(self, inputs: Arrays) -> str | None:
         """The name of the first input whose bytes are not what was written, or None."""
+        for name, offset, data in self.kept:
+            if os.pread(self.fd, len(data), offset) != data:
+                return name
         at = 0
         for name, array in inputs.items():
             if os.pread(self.fd, array.nbytes, at) != array.tobytes():
                 return name
             at += _aligned(array.nbytes)
         return None
+
+    def keep(self, inputs: Arrays, listed: object, held: bytes) -> None:
+        """Notes a call's arguments, [name, offset, bytes] each, which `held` holds. Raises MalformedFrameError."""
+        if not isinstance(listed, list) or len(listed) > MAX_ARGUMENTS:
+            raise frames.MalformedFrameError(f"a call has a list of at most {MAX_ARGUMENTS} arguments")
+        end = self.kept[-1][1] + len(self.kept[-1][2]) if self.kept else arena_size(inputs)
+        self.calls += 1
+        at = 0
+        for item in listed:
+            match item:
+                case [str(name), int(offset), int(size)] if (
+                    name.isidentifier() and end <= offset <= offset + size <= self.size
+                ):
+                    self.kept.append((name[:40], offset, held[at : at + size]))
+                    end, at = offset + size, at + size
+                case _:
+                    raise frames.MalformedFrameError("an argument of a call is a name and a place behind all others")
+        if at != len(held):
+            raise frames.MalformedFrameError(f"the arguments of a call take {at} bytes; {len(held)} came")
 
 
 def _aligned(size: int) -> int:
@@ -95,7 +126,7 @@ class Execution:
             "provided": {name.removesuffix(".py"): text for name, text in self.job.stage.provided.items()},
             "driver": self.job.stage.text("driver.py"),
         }
-        header, _ = self._exchange(frames.encode(order), case=None)
+        header, _ = self._exchange(frames.encode(order), None, time.monotonic() + spec.limits.case_s)
         if header.get("kind") != "loaded":
             raise self._failure(header, case=None)
 
@@ -108,12 +139,27 @@ class Execution:
             "inputs": self.arena.write(inputs),
         }
         start = time.perf_counter()
-        header, payload = self._exchange(frames.encode(order), case=case.name)
+        deadline = time.monotonic() + self.job.stage.spec.limits.case_s
+        header, payload = self._exchange(frames.encode(order), case.name, deadline)
+        while header.get("kind") == "call":
+            self._keep(header, payload, case, inputs)
+            header, payload = self._exchange(b"", case.name, deadline)
         ms = (time.perf_counter() - start) * 1e3
         self._check_inputs(case, inputs)
         if header.get("kind") != "result":
             raise self._failure(header, case=case.name)
+        if self.arena.calls < (least := self.job.grader.calls(case, inputs)):
+            seen = frames.MalformedFrameError(
+                f"{self.arena.calls} of {least} calls of the function were announced on it"
+            )
+            raise forged(seen, case.name)
         return CaseRun(case, inputs, self._tensors(header, payload, case), ms)
+
+    def _keep(self, header: dict[str, Any], payload: bytes, case: Case, inputs: Arrays) -> None:
+        try:
+            self.arena.keep(inputs, header.get("arguments"), payload)
+        except frames.MalformedFrameError as error:
+            raise forged(error, case.name) from None
 
     def _check_inputs(self, case: Case, inputs: Arrays) -> None:
         changed = self.arena.changed(inputs)
@@ -131,16 +177,16 @@ class Execution:
         except frames.MalformedFrameError as error:
             raise forged(error, case.name) from None
 
-    def _exchange(self, order: bytes, case: str | None) -> tuple[dict[str, Any], bytes]:
-        """Sends a frame and waits for its answer, at most the stage's seconds a case (or to load)."""
+    def _exchange(self, order: bytes, case: str | None, deadline: float) -> tuple[dict[str, Any], bytes]:
+        """Sends a frame, if any, and waits for the next one until the deadline: the stage's seconds a case, or to load."""
         limits = self.job.stage.spec.limits
-        deadline = time.monotonic() + limits.case_s
 
         def read(count: int) -> bytes:
             return self.session.read(count, within_s=max(0.0, deadline - time.monotonic()))
 
         try:
-            self.session.write(order, within_s=limits.case_s)
+            if order:
+                self.session.write(order, within_s=max(0.0, deadline - time.monotonic()))
             return frames.receive(read, max_payload=MAX_PAYLOAD)
         except SessionEnded as ended:
             self.finished = ended.finished
@@ -155,7 +201,7 @@ class Execution:
 @contextmanager
 def executing(job: Job, first: Arrays) -> Iterator[Execution]:
     """A submission's process, from its start to its end. `first`: the largest case's inputs, for the memory file's size."""
-    arena = Arena(arena_size(first))
+    arena = Arena(arena_size(first) + CALL_ROOM)
     try:
         limits = sandbox_limits(job.stage.spec.limits)
         with job.sandbox.session(
