@@ -26,8 +26,9 @@ from pydantic import (
     model_validator,
 )
 
+from kernelgate.languages import LANGUAGES
 from kernelgate.reasons import Reason
-from kernelgate.verdicts import Verdict
+from kernelgate.verdicts import Phase, Verdict
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$", description="Lower-case letters, digits and `_`.")]
 MAX_TEXT = 1 << 20
@@ -37,16 +38,32 @@ class StageError(Exception):
     """A stage folder that cannot be used; the text names the folder, the key or file, its value and what is accepted."""
 
 
-class Backend(StrEnum):
-    """Ways to grade a stage; the worker picks the first of the stage's list that its host has."""
+_ON_THE_CPU = frozenset({Phase.COMPILE, Phase.LOAD, Phase.CASES, Phase.JUDGE})
 
-    TORCH = "torch"
+
+class Backend(StrEnum):
+    """Ways to grade a stage; the worker picks the first of the stage's list that its host has.
+
+    how: what a result says of values that were not computed as a GPU would, or "". phases: what a grading goes through.
+    """
+
+    how: str
+    phases: frozenset[Phase]
+
+    def __new__(cls, word: str, how: str = "", phases: frozenset[Phase] = frozenset()) -> Self:
+        member = str.__new__(cls, word)
+        member._value_ = word
+        member.how = how
+        member.phases = phases
+        return member
+
+    TORCH = "torch", "", frozenset({Phase.LOAD, Phase.CASES, Phase.JUDGE})
     """The submission is Python that runs as it is, on the CPU, in the sandbox."""
-    GPU = "gpu"
+    GPU = "gpu", "", frozenset(Phase) - {Phase.LOAD}
     """Recorded without a GPU, replayed and measured on one."""
-    EMULATOR = "emulator"
+    EMULATOR = "emulator", "emulated", _ON_THE_CPU
     """CUDA C++ executed on the CPU: values are judged, speed is not."""
-    INTERPRETER = "interpreter"
+    INTERPRETER = "interpreter", "interpreted", _ON_THE_CPU
     """Triton's IR interpreted on the CPU: values are judged, speed is not."""
 
 
@@ -181,6 +198,9 @@ class DoneWhen(Strict):
     answer: str | None = None
 
 
+_SOURCES = "|".join(sorted({each.suffix.removeprefix(".") for each in LANGUAGES.values()}))
+
+
 class Spec(Strict):
     """What `stage.toml` holds."""
 
@@ -188,8 +208,8 @@ class Spec(Strict):
     summary: str
     path: str
     order: int
-    language: str = Field(pattern="^(pytorch|triton|cuda)$")
-    file: str = Field(pattern=r"^[a-z][a-z0-9_]*\.(py|cu)$", description="The name of the submitted file.")
+    language: str
+    file: str = Field(pattern=rf"^[a-z][a-z0-9_]*\.({_SOURCES})$", description="The name of the submitted file.")
     backends: tuple[Backend, ...] = Field(min_length=1)
     ranking: Ranking = Ranking.FIRST_ACCEPTED
     sources: Visibility = Visibility.OWNER
@@ -208,6 +228,13 @@ class Spec(Strict):
     evidence: dict[str, str] = Field(
         default_factory=dict, description="Labels of the evidence block, where not the default."
     )
+
+    @field_validator("language")
+    @classmethod
+    def language_is_known(cls, name: str) -> str:
+        if name not in LANGUAGES:
+            raise ValueError(f"no such language; known: {', '.join(LANGUAGES)}")
+        return name
 
     @field_validator("cases", "mistakes")
     @classmethod
@@ -230,6 +257,9 @@ class Spec(Strict):
                 raise ValueError(
                     f"case {case.name!r} has dtype {case.dtype!r}; [tolerance] has only {sorted(self.tolerance)}"
                 )
+        suffix = LANGUAGES[self.language].suffix
+        if not self.file.endswith(suffix):
+            raise ValueError(f"a file of {self.language} ends in {suffix}, not as {self.file!r} does")
         if self.gate and self.ranking is not Ranking.SPEEDUP:
             raise ValueError("a stage with a [gate] ranks by 'speedup'")
         return self
@@ -347,8 +377,8 @@ def _expectation(stage: str, short: str, expected: Mapping[str, Any]) -> dict[st
 _FILES = re.compile(
     r"stage\.toml|lesson\.md|grader\.py|drawn\.py|driver\.py|baseline\.(cu|py)|submissions/expected\.toml|"
     r"calibration/[a-z0-9_]+\.json|"
-    r"(starter|solution|provided)/[a-z0-9_]+\.(py|cu|cuh|h)|figures/[a-z0-9_]+\.svg|"
-    r"submissions/(" + "|".join(Verdict) + r")/[a-z0-9_]+\.(py|cu|bin)"
+    rf"(starter|solution|provided)/[a-z0-9_]+\.({_SOURCES}|cuh|h)|figures/[a-z0-9_]+\.svg|"
+    r"submissions/(" + "|".join(Verdict) + rf")/[a-z0-9_]+\.({_SOURCES}|bin)"
 )
 _REQUIRED = ("stage.toml", "lesson.md", "grader.py")
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 
 from kernelgate.settings import settings
 from kernelgate.stages import Backend, Stage
 from worker import emulator
 from worker.gpu import backend as gpu
-from worker.judging.job import Run
+from worker.judging.job import CaseRun, Job, Run
 from worker.pytorch.backend import run_cases
 from worker.sandbox import Sandbox
 from worker.triton import interpret, replay
-
-RUNS: dict[Backend, Run] = {
-    Backend.TORCH: run_cases,
-    Backend.GPU: lambda job: (replay if job.stage.spec.language == "triton" else gpu).run_cases(job),
-    Backend.EMULATOR: emulator.run_cases,
-    Backend.INTERPRETER: interpret.run_cases,
-}
 
 WARM_TRITON = (
     "triton",
@@ -31,22 +26,64 @@ WARM_TRITON = (
 """What a session that records kernels would else import for seconds."""
 
 
+@dataclass(frozen=True)
+class Way:
+    """How a backend grades one language.
+
+    run: yields each case as it has run; raises Failure for what the submission did. why_missing: why this host cannot, or None.
+    warm: modules that the sandbox's interpreter has imported before a session begins.
+    """
+
+    run: Run
+    why_missing: Callable[[], str | None]
+    warm: tuple[str, ...] = ()
+
+
+def _no_torch() -> str | None:
+    return _cannot_import("torch")
+
+
+def _no_triton() -> str | None:
+    return _no_torch() or _cannot_import("triton")
+
+
+def _no_triton_on_gpu() -> str | None:
+    """On a GPU too, the sandbox's Triton is what records a submission."""
+    return gpu.missing_gpu() or _no_triton()
+
+
+def _no_emulator() -> str | None:
+    return emulator.missing() if settings().emulator else "switched off (KERNELGATE_EMULATOR)"
+
+
+WAYS: dict[tuple[Backend, str], Way] = {
+    (Backend.TORCH, "pytorch"): Way(run_cases, _no_torch, ("torch",)),
+    (Backend.GPU, "cuda"): Way(gpu.run_cases, gpu.missing_gpu),
+    (Backend.GPU, "triton"): Way(replay.run_cases, _no_triton_on_gpu),
+    (Backend.EMULATOR, "cuda"): Way(emulator.run_cases, _no_emulator),
+    (Backend.INTERPRETER, "triton"): Way(interpret.run_cases, _no_triton, WARM_TRITON),
+}
+
+
 class NoBackendError(RuntimeError):
     """This worker has none of the backends a stage can be graded with; the text says which and why."""
 
 
 @cache
+def why_missing(backend: Backend, language: str) -> str | None:
+    """Why this host cannot grade a language with a backend, or None. Asked once a process: packages do not change."""
+    way = WAYS.get((backend, language))
+    return way.why_missing() if way else f"it does not grade {language}"
+
+
+@cache
 def missing() -> dict[Backend, str]:
-    """Backends this host cannot run, with the reason. Asked once a process: the interpreter's packages do not change."""
-    absent = {backend: "this release has no such backend" for backend in Backend if backend not in RUNS}
-    if Backend.TORCH not in absent and (why := _cannot_import("torch")):
-        absent[Backend.TORCH] = why
-    if Backend.INTERPRETER not in absent and (why := absent.get(Backend.TORCH) or _cannot_import("triton")):
-        absent[Backend.INTERPRETER] = why
-    if Backend.GPU not in absent and (why := gpu.missing_gpu()):
-        absent[Backend.GPU] = why
-    if Backend.EMULATOR not in absent and (why := _no_emulator()):
-        absent[Backend.EMULATOR] = why
+    """Backends with which this host can grade no language, with the first one's reason."""
+    absent = {}
+    for backend in Backend:
+        whys = [why_missing(backend, language) for known, language in WAYS if known is backend]
+        if None not in whys:
+            absent[backend] = next((why for why in whys if why), "this release has no such backend")
     return absent
 
 
@@ -55,13 +92,10 @@ def available() -> tuple[Backend, ...]:
 
 
 def open_sandbox() -> Sandbox:
-    """A sandbox as the settings ask for it; with torch warm where the interpreter has it. Raises SandboxError."""
+    """A sandbox as the settings ask for it; what its backends use is warm where the interpreter has it. Raises SandboxError."""
     values = settings()
     preload = tuple(
-        module
-        for backend, modules in ((Backend.TORCH, ("torch",)), (Backend.INTERPRETER, WARM_TRITON))
-        if backend in available()
-        for module in modules
+        module for key, way in WAYS.items() if way.warm and why_missing(*key) is None for module in way.warm
     )
     return Sandbox(python=values.runner_python, uid=values.sandbox_uid, minimum=values.sandbox_minimum, preload=preload)
 
@@ -82,16 +116,13 @@ def choose(stage: Stage) -> Backend:
     )
 
 
+def run(backend: Backend, job: Job) -> Iterator[CaseRun]:
+    """Runs a job's cases with a backend that `choose` gave."""
+    return WAYS[backend, job.stage.spec.language].run(job)
+
+
 def _lacking(stage: Stage, backend: Backend) -> str | None:
-    """Why this host cannot grade the stage with a backend, or None. On a GPU too, Triton is what records a submission."""
-    if backend is Backend.GPU and stage.spec.language == "triton" and Backend.GPU not in missing():
-        return missing().get(Backend.INTERPRETER)
-    return missing().get(backend)
-
-
-def _no_emulator() -> str | None:
-    """Why CUDA C++ is not emulated here, or None."""
-    return emulator.missing() if settings().emulator else "switched off (KERNELGATE_EMULATOR)"
+    return why_missing(backend, stage.spec.language)
 
 
 def _cannot_import(module: str) -> str | None:

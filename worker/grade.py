@@ -13,7 +13,7 @@ from kernelgate.protocol import CaseReport, NamedMistake, Result, WrongTensor
 from kernelgate.reasons import Reason
 from kernelgate.stages import Backend, Ranking, Stage
 from kernelgate.verdicts import Phase
-from worker.backends import RUNS, choose
+from worker import backends
 from worker.judging import judge
 from worker.judging.failures import Failure
 from worker.judging.frames import printable
@@ -54,12 +54,12 @@ def grade(
     """Grades one submission. Raises Cancelled when asked to stop; any other exception is a fault of ours."""
     phases = Phases(progress or Unwatched())
     grader = Grader(stage)
-    backend = choose(stage)
+    backend = backends.choose(stage)
     job = Job(stage=stage, source="", grader=grader, sandbox=sandbox, seed=seed, phases=phases, cancelled=cancelled)
     judged = Judged()
     try:
         job.source = read_source(stage, source)
-        for run in RUNS[backend](job):
+        for run in backends.run(backend, job):
             _judge(job, run, judged)
     except Failure as failure:
         _note_failure(job, judged, failure)
@@ -112,7 +112,7 @@ def _unjudged(job: Job, backend: Backend, ran: int) -> str:
     """What a right submission is told where its speed is not judged, and how many cases a machine with a GPU would add."""
     total, gate = len(job.cases), job.stage.spec.gate
     right = f"All {total} cases are right" if ran == total else f"All {ran} cases that run on this machine are right"
-    how = {Backend.EMULATOR: "emulated: ", Backend.INTERPRETER: "interpreted: "}.get(backend, "")
+    how = f"{backend.how}: " if backend.how else ""
     notes = [f"{how}speed not judged on this machine"]
     notes += [f"the gate is {gate.speedup:g}x"] if gate else []
     notes += [f"{total - ran} more cases need a GPU"] if ran != total else []

@@ -62,6 +62,8 @@ UNUSABLE: dict[str, tuple[Callable[[Path], None], str]] = {
         edit("[limits]", '[[mistakes]]\nname = "m"\ntitle = "t"\nhint = "h"\nviolation = "passed"\n\n[limits]'),
         r"mistakes\.0\.violation: .*not a reason of contract_violation",
     ),
+    "an unknown language": (edit('"pytorch"', '"fortran"'), "no such language; known: pytorch, triton, cuda"),
+    "a file of another language": (edit('"pytorch"', '"cuda"'), "a file of cuda ends in .cu, not as 'scaling.py' does"),
     "a bad file name": (edit('file = "scaling.py"', 'file = "../up.py"'), "file: String should match"),
     "an unknown file": (put("notes.txt"), "unknown file 'notes.txt'"),
     "a file in an unknown verdict's folder": (put("submissions/great/a.py"), "unknown file"),

@@ -77,7 +77,7 @@ class Workplace {
     this.area.hidden = true;
     this.#editor = openEditor(host, {
       text: this.area.value,
-      language: this.form.dataset.language === "cuda" ? "cpp" : "python",
+      language: this.form.dataset.language === "cpp" ? "cpp" : "python",
       label: `Source of ${this.form.dataset.file ?? "the submission"}`,
       changed: (text) => this.changed(text),
       submit: () => this.form.requestSubmit(),

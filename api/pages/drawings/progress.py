@@ -20,14 +20,6 @@ TITLES: dict[Phase, tuple[str, str]] = {
 }
 """What a phase is called, and what is announced when it begins."""
 
-_INTERPRETED = frozenset({Phase.COMPILE, Phase.LOAD, Phase.CASES, Phase.JUDGE})
-_PLANNED: dict[Backend, frozenset[Phase]] = {
-    Backend.TORCH: _INTERPRETED - {Phase.COMPILE},
-    Backend.INTERPRETER: _INTERPRETED,
-    Backend.EMULATOR: _INTERPRETED,
-    Backend.GPU: frozenset(Phase) - {Phase.LOAD},
-}
-
 
 @dataclass
 class PhaseView:
@@ -68,7 +60,7 @@ class Progress:
 
 def progress(events: Iterable[Event], backends: Sequence[Backend]) -> Progress:
     """The newest attempt's progress: an attempt that was given up leaves nothing behind but its note."""
-    planned = _PLANNED[backends[0]] if backends else frozenset(Phase)
+    planned = backends[0].phases if backends else frozenset(Phase)
     found = _nothing_yet(planned)
     for event in events:
         data = event.data

@@ -19,6 +19,7 @@ from api.body import CSRF_FIELD
 from api.pages.site.assets import asset
 from api.problems import Refusal
 from kernelgate.evidence import number
+from kernelgate.languages import LANGUAGES
 from kernelgate.models import Role
 from kernelgate.settings import settings
 from kernelgate.text import line, plain
@@ -46,7 +47,9 @@ def environment() -> Environment:
         when=when,
         ago=ago,
     )
-    found.globals.update(asset=asset, CSRF_FIELD=CSRF_FIELD, ABOUT=ABOUT, Verdict=Verdict, State=State, Role=Role)
+    found.globals.update(
+        asset=asset, languages=LANGUAGES, CSRF_FIELD=CSRF_FIELD, ABOUT=ABOUT, Verdict=Verdict, State=State, Role=Role
+    )
     return found
 
 

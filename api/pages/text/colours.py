@@ -12,6 +12,8 @@ import keyword
 import re
 from collections.abc import Iterator
 
+from kernelgate.languages import LANGUAGES
+
 _PYTHON = re.compile(
     r'''(?P<c>\#[^\n]*+)
 |(?P<s>(?:[rRbBuUfF]{1,2})?(?:
@@ -48,11 +50,9 @@ _WORDS = {
         **dict.fromkeys((name for name in dir(builtins) if not name.startswith("_")), "nb"),
         **dict.fromkeys(keyword.kwlist, "k"),
     },
-    "cuda": {**dict.fromkeys(_CUDA_WORDS.split(), "k"), **dict.fromkeys(_CUDA_TYPES.split(), "kt")},
+    "cpp": {**dict.fromkeys(_CUDA_WORDS.split(), "k"), **dict.fromkeys(_CUDA_TYPES.split(), "kt")},
 }
-_PATTERNS = {"python": _PYTHON, "cuda": _CUDA}
-LANGUAGES = {"pytorch": "python", "triton": "python", "cuda": "cuda"}
-"""A stage's language → whose words and comments its files have."""
+_PATTERNS = {"python": _PYTHON, "cpp": _CUDA}
 
 
 def coloured(code: str, language: str) -> Iterator[tuple[str, str]]:
@@ -61,7 +61,7 @@ def coloured(code: str, language: str) -> Iterator[tuple[str, str]]:
     if known is None:
         yield "", code
         return
-    words = _WORDS[known]
-    for match in _PATTERNS[known].finditer(code):
+    words = _WORDS[known.words]
+    for match in _PATTERNS[known.words].finditer(code):
         kind, text = str(match.lastgroup), match.group()
         yield (words.get(text, "") if kind == "word" else "" if kind == "rest" else kind), text

@@ -13,10 +13,11 @@ from pygments.token import STANDARD_TYPES, Token, _TokenType
 from pygments.util import ClassNotFound
 
 from api.pages.text.colours import coloured
+from kernelgate.languages import LANGUAGES
 
 MAX_COLOURED = 256 * 1024
 """Longer sources are shown plain: colouring costs about 1 s a megabyte, and an API process has other callers."""
-_LEXERS = {"pytorch": "python", "triton": "python", "py": "python", "cu": "cuda", "cuda": "cuda", "bash": "console"}
+_LEXERS = {"py": "python", "cu": "cuda", "bash": "console", **{name: each.lexer for name, each in LANGUAGES.items()}}
 
 
 def highlight(code: str, language: str) -> Markup:
