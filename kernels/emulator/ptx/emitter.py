@@ -60,6 +60,7 @@ class Emitter:
         self.serial = False
         self.arena = False
         self.it: Instruction | None = None
+        self.sites: dict[int, int] = {}
         self.count = 0
 
     # ------------------------------------------------------------------------------------------------------- errors
@@ -73,6 +74,10 @@ class Emitter:
         it = self.it
         opcode, line = (it.opcode[:80], it.line) if it else ("", 0)
         return PtxError(f"the PTX instruction `{opcode}` is not known to the emulator", line, self.kernel)
+
+    def site(self) -> int:
+        """The number of the instruction in hand among all that were asked for, from 1."""
+        return self.sites.setdefault(id(self.it), len(self.sites) + 1)
 
     # ------------------------------------------------------------------------------------------------- declarations
 

@@ -16,9 +16,11 @@ REDUCE = Words("redux", sync="sync", how="add min max and or xor", type="u32 s32
 WARP_SYNC = re.compile(r"bar\.warp\.sync")
 ACTIVE = re.compile(r"activemask\.b32")
 ELECT = re.compile(r"elect\.sync")
-BARRIER = re.compile(r"bar(rier)?(\.cta)?\.sync(\.aligned)?")
+BARRIER = re.compile(r"bar(?P<loose>rier)?(\.cta)?\.sync(?P<aligned>\.aligned)?")
 ARRIVE = re.compile(r"bar(rier)?(\.cta)?\.arrive(\.aligned)?")
-BARRIER_VOTE = re.compile(r"bar(rier)?(\.cta)?\.red\.(?P<how>popc|and|or)(\.aligned)?\.(?P<type>u32|pred)")
+BARRIER_VOTE = re.compile(
+    r"bar(?P<loose>rier)?(\.cta)?\.red\.(?P<how>popc|and|or)(?P<aligned>\.aligned)?\.(?P<type>u32|pred)"
+)
 FENCE = re.compile(
     r"membar\.(cta|gl|sys)|fence(\.sc|\.acq_rel|\.acquire|\.release)?\.(cta|cluster|gpu|sys)"
     r"|fence\.mbarrier_init\.release\.cluster|fence\.proxy\.(alias|async(\.(global|shared::cta|shared::cluster))?)"
@@ -109,10 +111,14 @@ def elect(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     return f"{{ uint32_t leader; {text} {emitter.assign(leader, 'b32', 'leader')} }}"
 
 
+def _site(emitter: Emitter, match: Chosen) -> int:
+    """The barrier's number in the module; 0 for one that threads of a warp may meet apart."""
+    return 0 if match["loose"] and not match["aligned"] else emitter.site()
+
+
 def barrier(emitter: Emitter, it: Instruction, match: Chosen) -> str:
-    del match
     if len(it.operands) == 1:
-        return f"ptx::block_barrier({emitter.read(it.operands[0], 'u32')}, {it.line});"
+        return f"ptx::block_barrier({emitter.read(it.operands[0], 'u32')}, {it.line}, {_site(emitter, match)});"
     number, threads = emitter.operands(it, 2)
     return f"ptx::named_barrier({emitter.read(number, 'u32')}, {emitter.read(threads, 'u32')}, true, {it.line});"
 
@@ -130,7 +136,8 @@ def barrier_vote(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     if emitter.read(number, "u32") not in ("(uint32_t)0u",):
         raise emitter.error("it is known for barrier 0 alone")
     kind = {"popc": "Count", "and": "And", "or": "Or"}[match["how"] or ""]
-    value = f"::emulator::barrier({it.line}, ::emulator::Barrier::{kind}, {emitter.read(asked, 'pred')})"
+    asked_for = f"{emitter.read(asked, 'pred')}, {_site(emitter, match)}"
+    value = f"::emulator::barrier({it.line}, ::emulator::Barrier::{kind}, {asked_for})"
     return emitter.assign(to, match["type"] or "", f"(uint32_t){value}" if kind == "Count" else f"{value} != 0")
 
 

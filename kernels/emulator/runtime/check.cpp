@@ -29,6 +29,7 @@ enum Flag : uint8_t {
 };
 struct Cell {
   Stamp write, read;
+  Stamp beside;  // another reader, of another warp than the last where there was one
   uint8_t flags;
 };
 
@@ -157,9 +158,20 @@ static const char* word(Access access) {
 [[noreturn]] static void race(const Stamp& earlier, bool earlier_wrote, bool earlier_atomic, const void* address, unsigned size, Access access, const void* pc) {
   const bool same_block = earlier.block == (uint32_t)worker->block->number;
   const char* remedy = !same_block ? "nothing orders different blocks within a launch"
-                       : earlier.thread / 32 == current_fibre()->warp ? "a __syncwarp() or __syncthreads() is missing between them" : "a __syncthreads() is missing between them";
+                       : earlier.thread / 32 == current_fibre()->warp ? "a __syncwarp() or __syncthreads() is missing between them; a shuffle or a vote orders no memory" : "a __syncthreads() is missing between them";
   found("race", here(pc, 0), format("a %s of %u bytes at ", word(access), size) + describe(address, size) + " races with another thread's access: " + remedy,
         earlier_atomic && earlier_wrote ? "atomic_update" : earlier_wrote ? "write" : "read", site_of(earlier));
+}
+
+// How much an access tells of what `me` races with: another block's most, then another warp's, then another thread's.
+static unsigned distance(const Stamp& stamp, const Fibre& me, const Block& block) {
+  if (stamp.launch != launch_number) return 0;
+  if (stamp.block != (uint32_t)block.number) return 3;
+  return stamp.thread / 32 != me.warp ? 2 : stamp.thread != me.linear;
+}
+static const Stamp& reader_to_name(const Cell& cell, const Fibre& me, const Block& block) {
+  const bool valid = cell.beside.block != (uint32_t)block.number || cell.beside.phase == block.phase;
+  return valid && distance(cell.beside, me, block) > distance(cell.read, me, block) ? cell.beside : cell.read;
 }
 
 // A write over another thread's write is judged when the value has changed: storing the same value twice is no race.
@@ -216,9 +228,9 @@ static void visit(Cell& cell, Fibre& me, Block& block, const char* address, unsi
     conflict |= current && same_phase && (cell.flags & kManyWarps) && me.acquired.empty();
     conflict |= current && same_phase && (cell.flags & kManyLanes) && cell.read.thread / 32 == me.warp && cell.read.warp_phase == me.warp_phase;
     conflict |= current && (cell.flags & kManyBlocks) && block_acquired.empty();
-    if (conflict && !both) race(cell.read, false, cell.flags & kAtomicRead, address, size, access, pc);
+    if (conflict && !both) race(reader_to_name(cell, me, block), false, cell.flags & kAtomicRead, address, size, access, pc);
     cell.write = stamp_now(me, block, pc);
-    cell.read.launch = 0;
+    cell.read.launch = cell.beside.launch = 0;
     cell.flags = (uint8_t)(kWritten | (access == Access::Atomic ? kAtomicWrite : 0));
     return;
   }
@@ -229,6 +241,10 @@ static void visit(Cell& cell, Fibre& me, Block& block, const char* address, unsi
     else cell.flags &= (uint8_t)~kManyLanes;
   } else if (!current || cell.read.phase != block.phase) {
     cell.flags &= (uint8_t)~(kManyWarps | kManyLanes | (current ? 0 : kManyBlocks));
+  }
+  if (current && distance(cell.read, me, block)) {
+    const bool old = cell.beside.launch != launch_number || cell.beside.phase != block.phase;
+    if (old || distance(cell.read, me, block) >= distance(cell.beside, me, block)) cell.beside = cell.read;
   }
   cell.flags = (uint8_t)(access == Access::Load ? cell.flags | kAtomicRead : cell.flags & ~kAtomicRead);
   cell.read = stamp_now(me, block, pc);
@@ -335,6 +351,11 @@ void check_access(const void* address, unsigned size, Access access, const void*
 void mark_written(const void* address, size_t size, bool written) {
   Array* array = array_at(address);
   if (!array) return;
+  if (!written && address == array->data && size == array->size) {  // a workspace may be large, and cells start as zero
+    if (array->shadow) munmap(array->shadow, (array->size / 4 + 4) * sizeof(Cell));
+    array->shadow = nullptr;
+    return;
+  }
   if (!array->shadow) array->shadow = new_cells(array->size + 8);
   Cell* cells = (Cell*)array->shadow;
   const size_t first = (size_t)((const char*)address - array->data), end = first + size;

@@ -158,7 +158,23 @@ void give_way_slowly(Worker& w, Fibre& me, bool ends) {
 
 // ------------------------------------------------------------------------------------------------------ barriers
 
+// The threads of a warp that are alive have to meet a barrier together (PTX ISA, "bar.sync": `.aligned`).
+static void check_warps_together(const Block& block) {
+  for (size_t i = 1; i < block.fibres.size(); ++i) {
+    const Fibre &fibre = block.fibres[i], &before = block.fibres[i - 1];
+    if (fibre.warp != before.warp || fibre.state != State::AtBarrier || before.state != State::AtBarrier || fibre.site == before.site) continue;
+    Site site, other;
+    site.known = other.known = true;
+    site.block = other.block = block.index;
+    site.thread = fibre.index, site.line = fibre.line;
+    other.thread = before.index, other.line = before.line;
+    const char* text = "a part of a warp meets this barrier while other threads of the same warp meet another: __syncthreads() has to be reached by all threads of a warp alike, not inside a branch that some of them take";
+    found("warp_divergence", site, text, "wait", other);
+  }
+}
+
 static void open_barrier(Block& block) {
+  check_warps_together(block);
   int count = 0, all = 1, any = 0;
   for (const Fibre& fibre : block.fibres)
     if (fibre.state == State::AtBarrier) count += fibre.predicate, all &= fibre.predicate, any |= fibre.predicate;
@@ -178,12 +194,13 @@ Fibre& calling(const char* what, int line) {
   return *me;
 }
 
-int barrier(int line, Barrier kind, int predicate) {
+int barrier(int line, Barrier kind, int predicate, unsigned site) {
   Fibre& me = calling("__syncthreads", line);
   settle_pending();
   Worker& w = *worker;
   me.state = State::AtBarrier;
   me.line = line;
+  me.site = site;
   me.barrier_kind = kind;
   me.predicate = predicate;
   if (++w.block->arrived == w.block->live) open_barrier(*w.block);

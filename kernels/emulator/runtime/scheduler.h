@@ -39,6 +39,7 @@ struct alignas(64) Fibre {
   Complete complete;
   unsigned mask;
   int line;  // where it waits
+  unsigned site;
   uint3 index;
   uint16_t linear, warp;
   uint8_t lane;

@@ -9,7 +9,8 @@ static constexpr int warpSize = 32;
 namespace emulator {
 
 enum class Barrier : unsigned char { Plain, Count, And, Or };
-int barrier(int line, Barrier kind, int predicate);
+// site: which barrier of the program it is, where that is known (from 1): a warp has to meet one as a whole.
+int barrier(int line, Barrier kind, int predicate, unsigned site = 0);
 
 // A warp operation ends when every lane of `mask` has arrived; the last one computes for all.
 enum class WarpKind : unsigned char { Sync, Shuffle, Vote, Matrix, Butterfly };

@@ -41,8 +41,8 @@ PTX_INLINE bool elected(uint32_t mask, uint32_t& leader, int line) {
 }
 
 void named_barrier(uint32_t number, uint32_t threads, bool waits, int line);
-PTX_INLINE void block_barrier(uint32_t number, int line) {
-  if (number == 0) ::emulator::barrier(line, ::emulator::Barrier::Plain, 0);
+PTX_INLINE void block_barrier(uint32_t number, int line, unsigned site) {
+  if (number == 0) ::emulator::barrier(line, ::emulator::Barrier::Plain, 0, site);
   else named_barrier(number, blockDim.x * blockDim.y * blockDim.z, true, line);
 }
 
