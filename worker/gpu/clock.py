@@ -21,6 +21,8 @@ SHARP_US, SHARE = 12.0, 0.05
 """A measurement goes on until noise hides no more of a call than the larger of these: microseconds, or a share of it."""
 ERRORS = 4.0
 """How many standard errors the two means may lie apart before they disagree."""
+LOUDER = 3.0
+"""So much noisier than the baseline's a submission's side may be by chance. Who makes more of it, makes it by forging."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,13 @@ class ClockReading:
     """Middle means over brackets, in microseconds: what the host saw besides the events, on either side, and how far they may
     differ.
 
-    calls: of a bracket.
+    quiet_us: how far they might differ if both sides were as noisy as the baseline's. calls: of a bracket.
     """
 
     user_us: float
     baseline_us: float
     allowed_us: float
+    quiet_us: float
     calls: int
 
     @property
@@ -43,7 +46,14 @@ class ClockReading:
 
     def sharp(self, call_ms: float) -> bool:
         """Whether what the clocks may differ by is little beside a call of so many milliseconds."""
-        return self.allowed_us / self.calls <= max(SHARP_US, SHARE * 1e3 * call_ms)
+        return self._little(self.allowed_us, call_ms)
+
+    def blurred(self, call_ms: float) -> bool:
+        """Whether it is not, and by the noise of the submission's side alone: the host is as noisy on the other side."""
+        return not self.sharp(call_ms) and self._little(self.quiet_us, call_ms)
+
+    def _little(self, difference_us: float, call_ms: float) -> bool:
+        return difference_us / self.calls <= max(SHARP_US, SHARE * 1e3 * call_ms)
 
     @property
     def agree(self) -> bool:
@@ -54,9 +64,11 @@ def read(user_ms: Sequence[float], baseline_ms: Sequence[float], calls: int) -> 
     """user_ms, baseline_ms: of each bracket, milliseconds by the host less the sum of its events."""
     user, baseline = 1e3 * np.asarray(user_ms), 1e3 * np.asarray(baseline_ms)
     noise = float(np.hypot(middle_error(user), middle_error(baseline)))
+    quiet = float(np.hypot(LOUDER, 1.0)) * middle_error(baseline)
     return ClockReading(
         user_us=middle(user),
         baseline_us=middle(baseline),
         allowed_us=max(LEAST_ALLOWED_US, ERRORS * noise),
+        quiet_us=max(LEAST_ALLOWED_US, ERRORS * quiet),
         calls=calls,
     )

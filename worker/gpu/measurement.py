@@ -14,6 +14,7 @@ believed:
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -154,6 +155,8 @@ class Measurement:
         for side in sides:
             side.collect()
         user, baseline = self.user.collected(), self.baseline.collected()
+        if not all(0 < ms < math.inf for ms in user.ms):
+            raise _moved(self.case, "by the card's events a call took no time, or less")
         if user.collected.changed:
             raise input_changed(self.case, user.collected.changed)
         if user.collected.strayed:
@@ -189,6 +192,12 @@ class Measurement:
 
     def check_clock(self, reading: clock.ClockReading, user_ms: float) -> None:
         """Raises Failure where the card's events tell another story than the host's clock, BenchError where that tells none."""
+        if reading.blurred(user_ms):
+            what = (
+                "by the card's events its calls took times that the host's clock does not know "
+                f"(±{reading.allowed_us / reading.calls:.0f} µs, the baseline's ±{reading.quiet_us / reading.calls:.0f} µs)"
+            )
+            raise _moved(self.case, what)
         if not reading.sharp(user_ms):
             what = f"±{reading.allowed_us / reading.calls:.0f} µs on a call of {1e3 * user_ms:.0f} µs"
             raise BenchError(f"the host's clock was too noisy to bound the measurement ({what})")

@@ -381,6 +381,8 @@ def _parameters(image: bytes, name: str) -> tuple[tuple[int, int], ...]:
 
 
 def _packed(kind: str, value: Any, size: int) -> bytes:
+    if size > 8:
+        raise ValueError(f"a {kind} for a parameter of {size} bytes")
     if kind.startswith("*") or kind[0] in "iu":
         return int(value).to_bytes(size, "little", signed=int(value) < 0)
     number = float.fromhex(value)

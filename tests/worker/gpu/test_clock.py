@@ -51,3 +51,16 @@ def test_noise_is_allowed_for_and_said() -> None:
     )
     assert quiet.allowed_us == LEAST_ALLOWED_US
     assert loud.allowed_us > LEAST_ALLOWED_US
+
+
+def test_noise_of_the_submissions_side_alone_is_its_own() -> None:
+    quiet = rests(2, brackets=100, scatter_us=10.0)
+    forged = [rest + 9.6 * (number % 2) for number, rest in enumerate(rests(1, brackets=100, scatter_us=10.0))]
+    assert read(forged, quiet, calls=16).blurred(call_ms=0.4)
+
+
+@pytest.mark.parametrize("scatter_us", [5.0, 50.0, 400.0])
+def test_a_noisy_host_is_nobodys_forgery(scatter_us: float) -> None:
+    for seed in range(300):
+        user, baseline = (rests(each, brackets=10, scatter_us=scatter_us) for each in (seed, 1000 + seed))
+        assert not read(user, baseline, calls=2).blurred(call_ms=0.2)

@@ -53,11 +53,13 @@ Values = NDArray[np.float32]
 class Card:
     """What a player shows. ms: what a call takes. events_ms: what the card's events say that it took; the same by default.
 
+    forged_ms: what they say in every second bracket instead.
     compute: the outputs of a call. late: outputs that are written only after the clock has stopped.
     """
 
     ms: float
     events_ms: float | None = None
+    forged_ms: float | None = None
     compute: Callable[[Values], Values] = lambda values: 2 * values
     late: bool = False
     changed: str = ""
@@ -113,6 +115,8 @@ class PlayerOnCpu:
 
     def _collected(self) -> Collected:
         each = self.card.ms if self.card.events_ms is None else self.card.events_ms
+        if self.card.forged_ms is not None and self.brackets % 2:
+            each = self.card.forged_ms
         return Collected((each,) * CALLS, self.card.changed, self.card.strayed, 1980, 40, "")
 
     def await_at_once(self, within_s: float) -> None:
@@ -190,6 +194,17 @@ def test_events_that_tell_another_time_than_the_host_break_the_contract(events_m
     found = failure(Card(0.3, events_ms=events_ms))
     assert (found.verdict, found.reason) == (Verdict.CONTRACT_VIOLATION, "clock_moved")
     assert "than the host's clock explains" in found.message
+
+
+def test_events_that_are_forged_at_random_are_no_noise_of_ours() -> None:
+    found = failure(Card(0.3, forged_ms=0.003))
+    assert (found.verdict, found.reason) == (Verdict.CONTRACT_VIOLATION, "clock_moved")
+
+
+@pytest.mark.parametrize("events_ms", [0.0, -1.0, float("nan"), float("inf")])
+def test_no_time_at_all_is_no_speed(events_ms: float) -> None:
+    found = failure(Card(0.3, events_ms=events_ms))
+    assert (found.verdict, found.reason) == (Verdict.CONTRACT_VIOLATION, "clock_moved")
 
 
 def test_ten_microseconds_are_noise() -> None:
