@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from worker.gpu.outcome import Call, Peaks, throughput
+from kernelgate.settings import ROOT
+from worker.gpu.measurement import Samples
+from worker.gpu.outcome import Call, Peaks, clocks, conditions, throughput
 
 CALL = Call(flops=4_296_015_872.0, moved=2048 * (768 + 512) * 4)
 H200 = Peaks(flops=2.0 * 128 * 132 * 1980e6, moved=2.0 * 3201e6 * 6144 / 8)
@@ -26,3 +28,11 @@ def test_what_is_not_known_is_left_out() -> None:
     assert throughput(Call(flops=0.0, moved=0), 1.0, H200) == {}
     assert set(throughput(CALL, 1.0, Peaks())) == {"flops", "gflop_per_s", "bytes", "gb_per_s"}
     assert "peak_gflop_per_s" not in throughput(CALL, 1.0, Peaks(moved=1e12))
+
+
+def test_every_fact_is_explained() -> None:
+    samples = Samples([0.6] * 10, [0.3] * 10, [0.2] * 10, [0.21] * 10, sm_mhz=[1980, 1965], celsius=40, calls=2)
+    page = (ROOT / "docs" / "measuring.md").read_text()
+    facts = {**conditions(samples), **clocks(samples, samples.clock(), 0.6), **throughput(CALL, 0.3, H200)}
+    assert [key for key in facts if f"`{key}`" not in page] == []
+    assert facts["by_host_ms"] == pytest.approx(0.305)
