@@ -40,7 +40,7 @@ def evidence(result: Result, labels: Mapping[str, str] | None = None) -> str:
             else []
         ),
         ("STAGE", f"{line(result.stage, 63)} @ {line(result.stage_hash, 16)}"),
-        ("BACKEND", str(result.backend)),
+        ("BACKEND", str(result.backend or "none")),
         *_checked(result),
         *_wrong(result.wrong),
         *_mistake(result),

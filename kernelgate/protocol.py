@@ -145,7 +145,7 @@ class Result(Record):
     message: Text = Field(description="Why, in a sentence that says what happened, the value and what to do next.")
     stage: str
     stage_hash: str
-    backend: Backend
+    backend: Backend | None = Field(None, description="What graded it; null where no backend ever saw it.")
     seed: str = Field(description="Hex seed of the inputs; stored so that a grading can be repeated.")
     phases: dict[Phase, float] = Field(default_factory=dict, description="Milliseconds spent in each phase.")
     cases: tuple[CaseReport, ...] = ()

@@ -96,7 +96,7 @@ def give_up(session: Session, row: Submission, why: str) -> None:
         message=f"The service failed {row.attempt} times to grade this ({why}). It does not count; submit it again later.",
         stage=row.stage,
         stage_hash=row.stage_hash,
-        backend=Backend.TORCH if row.backend is None else Backend(row.backend),
+        backend=None if row.backend is None else Backend(row.backend),
         seed="",
     )
     row.state, row.verdict, row.reason, row.finished_at = State.DONE, result.verdict, result.reason, now()

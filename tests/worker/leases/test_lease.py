@@ -138,6 +138,7 @@ def test_an_expired_lease_is_tried_three_times_and_then_ends_as_our_fault(submis
     assert (row.state, row.verdict) == (State.DONE, Verdict.JUDGE_ERROR)
     assert [result.reason for result in results(submission)] == ["judge_failed"]
     assert "does not count" in results(submission)[0].body["message"]
+    assert Result.model_validate(results(submission)[0].body).backend is None, "no backend ever saw it"
 
 
 def test_a_dead_process_of_this_host_is_noticed_before_its_lease_runs_out(submission: str) -> None:
