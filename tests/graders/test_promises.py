@@ -16,7 +16,7 @@ from worker.stages.verify import verify
 STAGES = sorted(load_stages(ROOT / "graders")[0])
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", STAGES)
 def test_every_promise_holds(own_settings: None, name: str) -> None:
     del own_settings
