@@ -18,6 +18,7 @@ import mmap
 import sys
 import types
 
+import sandboxed_devices
 import torch
 from sandboxed_errors import Violation, failure, violation
 from sandboxed_frames import receive, send
@@ -167,6 +168,7 @@ def run_case(channel, memory, order, calls, submission, driver, texts):
 def main(channel, memory_fd):
     order, _ = receive(channel)
     memory = mmap.mmap(memory_fd, 0)
+    sandboxed_devices.count()
     calls = Calls(channel, memory)
     loaded = load(channel, order, calls)
     while loaded:

@@ -13,8 +13,10 @@ from kernelgate.verdicts import Phase, Verdict
 from worker.grade import apart, grade, new_seed
 from worker.judging.failures import Cancelled
 from worker.judging.phases import Unwatched
+from worker.pytorch import backend
 from worker.pytorch.backend import Arena
 from worker.sandbox import Sandbox
+from worker.sandbox.program import program
 
 HONEST = "def scaling(x, y, factor):\n    return factor * x + y\n"
 
@@ -224,3 +226,43 @@ def test_a_value_that_is_little_off_is_told_with_what_is_allowed(small_stage: St
     result = graded(small_stage, sandbox, "def scaling(x, y, factor):\n    return (factor * x + y) * (1 + 1e-5)\n")
     assert result.verdict is Verdict.WRONG_ANSWER
     assert "They are 0.00012 apart" in result.message
+
+
+UNREACHABLE_GPU = """
+import warnings
+
+import torch
+
+
+def device_count(counted=[]):
+    if not counted:
+        counted.append(0)
+        warnings.warn("CUDA initialization: Error 304: OS call failed or operation not supported on this OS")
+    return 0
+
+
+torch._C._cuda_getDeviceCount = device_count
+"""
+WARNINGS_ARE_ERRORS = """
+import warnings
+
+import torch
+
+warnings.simplefilter("error")
+
+
+def scaling(x, y, factor):
+    assert torch._C._cuda_getDeviceCount() == 0
+    return factor * x + y
+"""
+
+
+def test_a_gpu_out_of_reach_ends_no_file_that_makes_warnings_errors(
+    small_stage: Stage, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def on_a_cuda_build(main: str, *modules: str) -> str:
+        return UNREACHABLE_GPU + program(main, *modules)
+
+    monkeypatch.setattr(backend, "program", on_a_cuda_build)
+    result = graded(small_stage, sandbox, WARNINGS_ARE_ERRORS)
+    assert result.verdict is Verdict.ACCEPTED, result.message

@@ -205,7 +205,7 @@ def executing(job: Job, first: Arrays) -> Iterator[Execution]:
     try:
         limits = sandbox_limits(job.stage.spec.limits)
         with job.sandbox.session(
-            program("pytorch/runner"), limits=limits, fds=[arena.given], cancelled=job.cancelled
+            program("pytorch/runner", "session/devices"), limits=limits, fds=[arena.given], cancelled=job.cancelled
         ) as session:
             execution = Execution(job, session, arena)
             try:
