@@ -40,9 +40,13 @@ CLOCKS = (
 
 
 def grading(stage: Stage, source: str, sandbox: Sandbox) -> tuple[Result, float]:
+    """One grading and its seconds, told as soon as it is there: a run that is broken off has not been for nothing."""
     start = time.perf_counter()
     result = grade(stage, source.encode(), sandbox=sandbox, seed=new_seed())
-    return result, time.perf_counter() - start
+    took = time.perf_counter() - start
+    speedup = f"{result.timing.speedup:.4f}x" if result.timing else result.message[:200]
+    print(f"{result.verdict} ({result.reason}) {speedup} in {took:.2f} s", flush=True)
+    return result, took
 
 
 def row(result: Result, total_s: float) -> dict[str, Any]:
