@@ -98,17 +98,13 @@ def _record_one(
     tools: Any, sandbox: Any, folder: Path, name: str, seam: str, signature: str, source: str,
     inputs: dict[str, Any], outputs: dict[str, tuple[int, str]], values: dict[str, float], headers: dict[str, str],
 ) -> dict[str, Any]:  # fmt: skip
-    from kernelgate.stages import Limits
-    from worker.emulator.build import Seam, build
-    from worker.emulator.run import Call, run
+    from tests.worker.emulator.conftest import compiling
     from worker.emulator.toolchain import Pass
     from worker.recording.seam import parameters
 
-    what = Seam(seam, signature, "sample.cu")
-    programs = build(tools, what, source, [Pass.PLAIN], sandbox=sandbox, provided=headers)
+    emulated = compiling(tools, sandbox)(seam, signature, source, [Pass.PLAIN], headers)
     sizes = {key: size * np.dtype(dtype).itemsize for key, (size, dtype) in outputs.items()}
-    call = Call(inputs, sizes, values)
-    ran = run(sandbox, what, Pass.PLAIN, programs.executables[Pass.PLAIN], call, limits=Limits(wall_s=60, case_s=20))
+    ran = emulated(Pass.PLAIN, inputs, sizes, values)
     if not ran.returned:
         raise SystemExit(f"{name}: {ran.finding or ran.finished}")
     key = name.replace(" ", "_")

@@ -1,12 +1,13 @@
-"""What a verdict costs in the emulator: processor time by part, for the capstone's solution and starter.
+"""What a verdict costs on the CPU: processor time by part, for the capstone's solution and starter, and for wrong files.
 
     .venv/bin/python -m benchmarks.emulator [--quick] [FILE …]
 
 Grades files as a worker does, but outside the sandbox, because what a sandboxed process took is not handed on: only for files
-you trust. Prints processor seconds, which a machine that does other things besides stretches less than the clock: of the
-compilers, of the runs by build, and of this process (references, comparisons); then what passed by the clock, and the load
-at the end. On two idle cores a verdict takes a little more than half the sum. The runtimes are built before. Figures go to
-`benchmarks/results/emulator.json`, those of `--quick` beside the others.
+you trust. Prints processor seconds, which a machine that does other things besides stretches less than the clock: of nvcc,
+of the C++ compiler by pass, of the runs by build, and of this process (translation, references, comparisons); then what passed
+by the clock, and the load at the end. On two idle cores a verdict takes a little more than half the sum. The runtimes are
+built before. Figures go to `benchmarks/results/emulator.json`, those of `--quick` beside the others and those of the way by
+rewritten source, which went before, under `by source`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any, cast
 
 from kernelgate.settings import settings
 from kernelgate.stages import load_stage
-from worker.emulator import backend
 from worker.emulator.toolchain import toolchain
 from worker.grade import grade
 from worker.judging.machine import facts
@@ -32,6 +33,14 @@ from worker.sandbox import End, Finished, Sandbox
 
 RESULTS = Path(__file__).parent / "results" / "emulator.json"
 SEED = "5eed" * 8
+SHADOW = b"__tsan_read4"
+"""A symbol of the check build's programs."""
+FILES = (
+    "solution/attention.cu",
+    "starter/attention.cu",
+    "submissions/wrong_answer/alpha_missing.cu",
+    "submissions/wrong_answer/racing_tile.cu",
+)
 
 
 def processor_s(who: int) -> float:
@@ -45,7 +54,7 @@ class Direct:
     def __init__(self) -> None:
         self.parts: dict[str, float] = {}
         self.longest = 0.0
-        self.plain = b""
+        self.lock = Lock()
 
     def run(
         self,
@@ -55,25 +64,38 @@ class Direct:
         collect: Sequence[str] = (),
         **_: object,
     ) -> Finished:
+        start = time.monotonic()
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             for file, body in files.items():
                 (folder / file).write_bytes(body)
-            before, start = processor_s(resource.RUSAGE_CHILDREN), time.monotonic()
-            done = subprocess.run(argv, cwd=folder, capture_output=True, check=False)
-            took = processor_s(resource.RUSAGE_CHILDREN) - before
-            self._add(files, took)
+            with (folder / ".out").open("w+b") as out, (folder / ".err").open("w+b") as err:
+                child = subprocess.Popen(argv, cwd=folder, stdout=out, stderr=err)
+                _, status, used = os.wait4(child.pid, 0)
+                child.returncode = os.waitstatus_to_exitcode(status)
+            printed = [(folder / name).read_bytes() for name in (".out", ".err")]
+            self._add(" ".join(argv), files, used.ru_utime + used.ru_stime)
             written = {file: (folder / file).read_bytes() for file in collect if (folder / file).is_file()}
         wall = (time.monotonic() - start) * 1e3
-        return Finished(End.EXITED, done.returncode, None, done.stdout, done.stderr, wall, 0.0, written)
+        return Finished(End.EXITED, child.returncode, None, *printed, wall, 0.0, written)
 
-    def _add(self, files: Mapping[str, bytes], took: float) -> None:
-        part = "compilers"
+    def _add(self, command: str, files: Mapping[str, bytes], took: float) -> None:
+        part = "other programs"
         if "case" in files:
-            self.plain = self.plain or files["submission"]  # what runs first
-            part = "plain runs" if files["submission"] == self.plain else "checking runs"
-            self.longest = max(self.longest, took)
-        self.parts[part] = self.parts.get(part, 0.0) + took
+            part = (
+                "slices"
+                if b"slice " in files["case"]
+                else "checking runs"
+                if SHADOW in files["submission"]
+                else "plain runs"
+            )
+        elif "submission.cpp" in files:
+            part = "g++, check" if "EMULATOR_CHECK" in command else "g++, plain"
+        elif any(file.endswith(".cu") for file in files):
+            part = "nvcc"
+        with self.lock:
+            self.longest = max(self.longest, took if "case" in files else 0.0)
+            self.parts[part] = self.parts.get(part, 0.0) + took
 
 
 def measure(path: Path, *, quick: bool) -> dict[str, Any]:
@@ -82,10 +104,10 @@ def measure(path: Path, *, quick: bool) -> dict[str, Any]:
     direct, own, start = Direct(), processor_s(resource.RUSAGE_SELF), time.monotonic()
     chosen = stage.short() if quick else stage
     result = grade(chosen, path.read_bytes(), sandbox=cast(Sandbox, direct), seed=SEED)
-    parts = {**direct.parts, "references and comparisons": processor_s(resource.RUSAGE_SELF) - own}
+    parts = {**direct.parts, "translation, references, comparisons": processor_s(resource.RUSAGE_SELF) - own}
     return {
         "file": str(path),
-        "verdict": str(result.verdict),
+        "verdict": f"{result.verdict} {result.reason}",
         "cases": len(result.cases),
         **{part: round(seconds, 1) for part, seconds in parts.items()},
         "all": round(sum(parts.values()), 1),
@@ -101,10 +123,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="leave out the lengths that are measured on a GPU")
     asked = parser.parse_args()
     folder = (settings().graders_dir / "online_attention").relative_to(Path.cwd())
-    backend.kernel_resources = lambda _: ()  # nvcc's report is no part of the emulator
     compiler = toolchain().compiler.version
     rows = []
-    for path in asked.files or [folder / "solution" / "attention.cu", folder / "starter" / "attention.cu"]:
+    for path in asked.files or [folder / name for name in FILES]:
         rows.append(measure(path, quick=asked.quick))
         print(json.dumps(rows[-1]), flush=True)
     told = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}

@@ -89,9 +89,7 @@ class Reason(StrEnum):
     SYNTAX_ERROR = "syntax_error", "The file does not parse.", _COMPILE
     IMPORT_ERROR = "import_error", "The file imports what is not there.", _COMPILE
     NVCC_ERROR = "nvcc_error", "The CUDA compiler refused the file.", _COMPILE
-    COMPILER_ERROR = "compiler_error", "The emulator's C++ compiler refused the file.", _COMPILE
     KERNEL_ERROR = "kernel_error", "Triton could not compile a kernel.", _COMPILE
-    UNDEFINED_NAME = "undefined_name", "A name is used that is defined nowhere.", _COMPILE
     NO_KERNEL = "no_kernel", "The file has no __global__ function that is used.", _COMPILE
     NO_DEVICE_CODE = "no_device_code", "The compiled device code cannot be read.", _COMPILE
     CANNOT_EMULATE = "cannot_emulate", "The file uses what only a GPU runs; a worker with one grades it.", _COMPILE
@@ -126,7 +124,6 @@ class Reason(StrEnum):
     DIVISION_BY_ZERO = "division_by_zero", "A kernel divided a whole number by zero.", _RUNTIME
     WARP_MASK = "warp_mask", "A warp function was called with a mask that does not fit its threads.", _RUNTIME
     WARP_DIVERGENCE = "warp_divergence", "Threads of one warp met in different warp functions.", _RUNTIME
-    DEVICE_FUNCTION_ON_HOST = "device_function_on_host", "Host code called what exists in kernels only.", _RUNTIME
     SHARED_MEMORY = "shared_memory", "Shared memory was used beyond what the launch asked for.", _RUNTIME
     BARRIER_MISUSED = "barrier_misused", "A barrier or pipeline object was used against its rules.", _RUNTIME
     GRID_SYNC = "grid_sync", "A grid was synchronised that was not launched cooperatively.", _RUNTIME

@@ -191,6 +191,10 @@ RaceVerdict = Literal[Verdict.WRONG_ANSWER, Verdict.RUNTIME_ERROR]
 """What a submission gets whose threads race, with the reason `race`, whatever its values are."""
 
 
+Repeatable = Literal["bits", "tolerance"]
+"""How closely two runs on one input have to agree: bit for bit, or within the case's tolerance, as sums by atomics do."""
+
+
 class DoneWhen(Strict):
     """A line of the "done when" list; with `answer`, the page lets the student type a value and checks it."""
 
@@ -215,6 +219,7 @@ class Spec(Strict):
     sources: Visibility = Visibility.OWNER
     gate: Gate | None = None
     races: RaceVerdict = Verdict.WRONG_ANSWER
+    repeatable: Repeatable = "bits"
     seam: Seam
     limits: Limits = Limits()
     tolerance: dict[str, Tolerance]
@@ -325,6 +330,10 @@ class Stage:
 
     def tolerance(self, case: Case) -> Tolerance:
         return case.tolerance or self.spec.tolerance[case.dtype]
+
+    def repeat_tolerance(self, case: Case) -> Tolerance | None:
+        """How far two runs of a case may be apart; None: not by a bit."""
+        return self.tolerance(case) if self.spec.repeatable == "tolerance" else None
 
     def mistake(self, name: str) -> Mistake:
         return next(mistake for mistake in self.spec.mistakes if mistake.name == name)

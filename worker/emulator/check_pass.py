@@ -1,11 +1,11 @@
-"""The check pass beside a GPU: short cases in the check build on the CPU, while the card grades the same submission.
+"""The check pass beside a GPU: the card's code, played in the check build on the CPU while the card runs the same submission.
 
 A card that ran a race well says nothing about the next run. The pass has sandboxes of its own, works on a thread while the
 submission is compiled, recorded and replayed, and never holds the card. It is over before anything is measured: no submitted
 code shares the machine with a measurement, and what races is not measured at all. That is waited for, so no verdict depends on
 how busy the machine was; what bounds the pass is processor time.
 
-What it may do to a verdict is little, for it ran other machine code than the card did: a race decides where all values came
+What it may do to a verdict is little, for it ran its own translation of the card's PTX: a race decides where all values came
 out right, as it does where nothing but the emulator grades; another finding explains a failure or is told beside the verdict;
 a submission that cannot be emulated has no finding.
 """
@@ -26,6 +26,7 @@ from kernelgate.settings import settings
 from kernelgate.stages import Backend, Stage
 from worker.emulator.backend import check
 from worker.emulator.compilers import ToolchainError
+from worker.emulator.script import VIRTUAL, Machine
 from worker.emulator.toolchain import missing, toolchain
 from worker.judging.failures import Cancelled, Failure
 from worker.judging.grader import Arrays
@@ -98,18 +99,20 @@ def warm() -> None:
 class CheckPass:
     """One submission's pass: begun when the `with` block is entered, stopped when it is left.
 
-    inputs: gives the inputs of all cases by name; called on the pass's thread, and may wait until they are made.
+    inputs: gives the inputs of all cases by name; called on the pass's thread, and may wait until they are made. machine: the
+    one that grades: its code is checked.
     """
 
-    def __init__(self, job: Job, inputs: Callable[[], dict[str, Arrays]]) -> None:
+    def __init__(self, job: Job, inputs: Callable[[], dict[str, Arrays]], machine: Machine = VIRTUAL) -> None:
         self.job = job
+        self.machine = machine
         self._inputs = inputs
         self._stop = Event()
         self._work: Future[Checked] | None = None
 
     def __enter__(self) -> CheckPass:
         if offered(self.job.stage):
-            self._work = _THREADS.submit(_checked, self._own_job(), self._inputs)
+            self._work = _THREADS.submit(_checked, self._own_job(), self.machine, self._inputs)
         return self
 
     def __exit__(
@@ -120,12 +123,10 @@ class CheckPass:
             wait([self._work], timeout=STOP_S)  # the sandbox may be closed next
 
     def _own_job(self) -> Job:
-        """The same submission with nothing to leave where the grading looks, and with limits of its own."""
-        stage, cancelled = self.job.stage, self.job.cancelled
-        limits = stage.spec.limits.model_copy(update={"case_s": min(stage.spec.limits.case_s, CASE_S)})
+        """The same submission with nothing to leave where the grading looks."""
+        cancelled = self.job.cancelled
         return replace(
             self.job,
-            stage=Stage(stage.folder, stage.spec.model_copy(update={"limits": limits}), stage.files),
             phases=Phases(Unwatched()),
             cancelled=lambda: self._stop.is_set() or cancelled(),
             machine={},
@@ -150,16 +151,10 @@ class CheckPass:
         waited = time.perf_counter() - start
         self.job.machine["check pass"] = _summary(checked, waited)
         found = checked.found
-        if found is not None and self.job.right and self._decides(checked):
+        if found is not None and found.reason is Reason.RACE and self.job.right:
             raise Failure(Reason.RACE, f"{found.message} {SURVIVED}", case=found.case, verdict=found.verdict)
         if found is not None and (found.reason in TOLD or not self.job.right):
             self.job.finding = _beside(found)
-
-    def _decides(self, checked: Checked) -> bool:
-        """Whether it is a race of what ran on the card: by `__CUDA_ARCH__`, unset here, a source may choose other code."""
-        return (
-            checked.found is not None and checked.found.reason is Reason.RACE and "__CUDA_ARCH__" not in self.job.source
-        )
 
     def _wait(self, within_s: float | None) -> Checked | None:
         """What came of the pass; None when there is none, or when it takes longer. Raises Cancelled."""
@@ -173,7 +168,7 @@ class CheckPass:
         return None
 
 
-def _checked(job: Job, inputs: Callable[[], dict[str, Arrays]]) -> Checked:
+def _checked(job: Job, machine: Machine, inputs: Callable[[], dict[str, Arrays]]) -> Checked:
     """Runs the pass. Whatever goes wrong with it, it is an extra: the submission is graded without."""
     start = time.perf_counter()
     cases, found, not_made = 0, None, ""
@@ -181,7 +176,9 @@ def _checked(job: Job, inputs: Callable[[], dict[str, Arrays]]) -> Checked:
         toolchain()  # the first time it is built, which takes long and cannot be stopped
         if job.cancelled():
             raise Cancelled
-        cases = check(job, inputs)
+        limits = job.stage.spec.limits
+        limits = limits.model_copy(update={"case_s": min(limits.case_s, CASE_S)})
+        cases = check(job, machine, limits, inputs)
     except Cancelled:
         not_made = "stopped"
     except Failure as failure:
@@ -205,4 +202,4 @@ def _summary(checked: Checked, waited: float) -> str:
         return f"not made: {checked.not_made}"[:500]
     what = "nothing found" if checked.found is None else checked.found.reason
     took = f"{checked.seconds:.1f} s on the CPU beside the grading, {waited:.1f} s of them waited for"
-    return f"{what} ({checked.cases} short cases, {took})" if checked.cases else f"{what} ({took})"
+    return f"{what} ({checked.cases} cases, {took})" if checked.cases else f"{what} ({took})"

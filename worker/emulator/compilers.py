@@ -1,11 +1,10 @@
-"""Which C++ compiler the emulator uses, and whether it has all that is needed: a version, a processor, AddressSanitizer."""
+"""Which C++ compiler the emulator uses, and whether it has all that is needed: a version and a processor."""
 
 from __future__ import annotations
 
 import platform
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -61,23 +60,7 @@ def shortcoming(compiler: Compiler) -> str | None:
         return f"{compiler.path} is version {compiler.major}; {oldest} or newer is needed"
     if compiler.machine not in MACHINES:
         return f"{compiler.path} compiles for {compiler.machine}; the fibres are written for {' and '.join(MACHINES)}"
-    if not _links_address_sanitizer(compiler.path):
-        package = f"libclang-rt-{compiler.major}-dev" if compiler.clang else "libasan"
-        return f"{compiler.path} links no program with -fsanitize=address; install its runtime ({package})"
     return None
-
-
-def _links_address_sanitizer(path: Path) -> bool:
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "empty.cpp"
-        source.write_text("int main() {}\n")
-        done = subprocess.run(
-            [path, "-fsanitize=address", source, "-o", Path(folder) / "empty"],
-            capture_output=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-    return done.returncode == 0
 
 
 def find_compiler() -> Compiler:

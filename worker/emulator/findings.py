@@ -54,12 +54,9 @@ class Finding(BaseModel):
         return ". ".join(parts) + "."
 
 
-VIOLATIONS = ("unrecordable_call", "managed_memory", "upload_too_large", "workspace")
-"""Kinds whose text is `call|detail|bytes`: the sentence is the one that the tape's reader makes."""
 KINDS: dict[str, Reason] = {
     "race": Reason.RACE,
     "out_of_bounds": Reason.ILLEGAL_ADDRESS,
-    "use_after_free": Reason.ILLEGAL_ADDRESS,
     "uninitialised": Reason.UNINITIALISED_READ,
     "misaligned": Reason.MISALIGNED_ADDRESS,
     "constant_write": Reason.CONSTANT_WRITE,
@@ -70,19 +67,9 @@ KINDS: dict[str, Reason] = {
     "warp_divergence": Reason.WARP_DIVERGENCE,
     "trap": Reason.ILLEGAL_INSTRUCTION,
     "assertion": Reason.ASSERTION,
-    "host_crash": Reason.CRASHED,
-    "host_code": Reason.DEVICE_FUNCTION_ON_HOST,
     "shared_memory": Reason.SHARED_MEMORY,
     "barrier_object": Reason.BARRIER_MISUSED,
     "grid_sync": Reason.GRID_SYNC,
-    "unknown_kernel": Reason.CANNOT_EMULATE,
-    "exception": Reason.EXCEPTION,
-    "unrecordable_call": Reason.UNRECORDABLE_CALL,
-    "managed_memory": Reason.MANAGED_MEMORY,
-    "upload_too_large": Reason.UPLOAD_TOO_LARGE,
-    "workspace": Reason.WORKSPACE,
-    "static_memory": Reason.WORKSPACE,
-    "stream_not_joined": Reason.STREAM_NOT_JOINED,
     "still_running": Reason.TIME_LIMIT,
     "out_of_memory": Reason.MEMORY_LIMIT,
 }

@@ -1,4 +1,4 @@
-"""One run of a compiled seam in the sandbox: arrays in, arrays out, and what the emulator found on the way."""
+"""One run of a program in the sandbox: arrays in, arrays out, and what it found on the way."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from kernelgate.stages import Limits as StageLimits
 from worker.emulator import findings
-from worker.emulator.build import Seam
 from worker.emulator.findings import Finding
 from worker.emulator.toolchain import Pass
 from worker.judging.job import never
@@ -21,57 +20,69 @@ from worker.sandbox import End, Finished, Limits, Sandbox
 
 STARTUP_S = 2.0
 """Seconds on top of a case's own: the sandbox, the program's start and the arrays' way in and out."""
+SLICE_S = 10.0
+"""Processor seconds of a case of which only some blocks are watched; when they are over, nothing was found there."""
 ADDR2LINE_LIMITS = Limits(wall_s=60, cpu_s=20, memory_mb=1024, scratch_mb=128, output_kb=256, processes=8)
 
 
-_ENDED = re.compile(r"(\d{1,18}) (\w{0,80})\n")
+_ENDED = re.compile(r"(\w{0,80})\n")
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Which of a launch's blocks are watched: so many of them, drawn by the seed. What nobody waits for is not played."""
+
+    blocks: int
+    seed: int
 
 
 @dataclass(frozen=True)
 class Call:
-    """What a seam is called with. inputs: arrays by parameter; outputs: bytes of each array it writes; values: numbers.
+    """What a program plays. inputs: arrays by name; outputs, scratch: bytes of each array that is written, and of those that
+    nobody looks at afterwards; addresses: where all of them lie; tape: what is done, in its order (`script`).
 
-    workspace, static: bytes it may allocate, and its variables may take. decoy: other inputs that it is called with before;
-    then it is also called once more with the same ones after. addresses: where arrays have to lie, of those that cannot lie
-    anywhere. tape: what a seam that is replayed does.
+    decoy: other inputs that the tape is played with before; then it is also played once more with the same ones after.
+    slice: for the check build, of a case that is too long to be watched as a whole.
     """
 
     inputs: Mapping[str, NDArray[np.generic]]
     outputs: Mapping[str, int]
-    values: Mapping[str, float]
-    workspace: int = 0
-    static: int = 1 << 30
+    scratch: Mapping[str, int]
+    addresses: Mapping[str, int]
+    tape: str
     decoy: Mapping[str, NDArray[np.generic]] | None = None
-    addresses: Mapping[str, int] = field(default_factory=dict)
-    tape: str = ""
+    slice: Slice | None = None
 
     def size(self) -> int:
         """Bytes of all arrays."""
-        return sum(array.nbytes for array in self.inputs.values()) + sum(self.outputs.values())
+        return (
+            sum(array.nbytes for array in self.inputs.values())
+            + sum(self.outputs.values())
+            + sum(self.scratch.values())
+        )
 
     def files(self) -> dict[str, bytes]:
-        lines = [f"workspace {self.workspace}", f"static {self.static}", *(["decoy"] if self.decoy else [])]
-        lines += [f"in {name} {array.nbytes} {self.addresses.get(name, 0)}" for name, array in self.inputs.items()]
-        lines += [f"out {name} {size} {self.addresses.get(name, 0)}" for name, size in self.outputs.items()]
-        lines += [f"value {name} {value!r}" for name, value in self.values.items()]
+        lines = ["decoy"] if self.decoy else []
+        lines += [f"slice {self.slice.blocks} {self.slice.seed}"] if self.slice else []
+        lines += [f"in {name} {array.nbytes} {self.addresses[name]}" for name, array in self.inputs.items()]
+        lines += [f"out {name} {size} {self.addresses[name]}" for name, size in self.outputs.items()]
+        lines += [f"scratch {name} {size} {self.addresses[name]}" for name, size in self.scratch.items()]
         arrays = {f"{name}.in": array.tobytes() for name, array in self.inputs.items()}
         decoys = {f"{name}.decoy": array.tobytes() for name, array in (self.decoy or {}).items()}
-        tape = {"tape": self.tape.encode()} if self.tape else {}
-        return {"case": ("\n".join(lines) + "\n").encode(), **tape, **arrays, **decoys}
+        case = {"case": ("\n".join(lines) + "\n").encode(), "tape": self.tape.encode()}
+        return {**case, **arrays, **decoys}
 
 
 @dataclass(frozen=True)
 class Ran:
-    """One run. written: every array's bytes after the call, inputs too; empty unless the seam returned. again: what the seam
-    wrote when it was called once more, where it was.
+    """One run. written: every array's bytes after the tape was played, inputs too; empty unless it was, to its end. again:
+    the outputs after it was played once more, where it was.
 
-    launches: kernels that were started. error: the CUDA error that was left behind, "" for none. lines: of the finding's
-    addresses.
+    error: the CUDA error of a launch that was refused, "" for none. lines: of the finding's addresses.
     """
 
     finished: Finished
     written: Mapping[str, bytes]
-    launches: int
     error: str
     finding: Finding | None
     lines: Mapping[str, int]
@@ -85,7 +96,7 @@ class Ran:
 
 def run(
     sandbox: Sandbox,
-    seam: Seam,
+    file: str,
     build: Pass,
     executable: bytes,
     call: Call,
@@ -96,7 +107,9 @@ def run(
     seed: int = 1,
     cancelled: Callable[[], bool] = never,
 ) -> Ran:
-    """Calls the seam once. order: how fibres take turns (forward, reverse, random by `seed`); no result may depend on it."""
+    """Plays a tape once. file: the submission's, whose lines are told. order: how fibres take turns (forward, reverse, random
+    by `seed`); no result may depend on it.
+    """
     names, again = [*call.inputs, *call.outputs], [*call.outputs] if call.decoy else []
     settings = {
         "EMULATOR_FINDINGS": findings.FILE,
@@ -117,14 +130,14 @@ def run(
     )
     ms = (time.perf_counter() - start) * 1e3
     finding = findings.read(finished.files.get(findings.FILE, b""))
-    lines = _lines(sandbox, seam, executable, finding) if finding else {}
+    lines = _lines(sandbox, file, executable, finding) if finding else {}
     ended = _ENDED.fullmatch(finished.files.get("ended", b"")[:200].decode(errors="replace"))
     sizes = {**{name: array.nbytes for name, array in call.inputs.items()}, **call.outputs}
     written = {name: finished.files.get(f"{name}.out", b"") for name in names}
     repeated = {name: finished.files.get(f"{name}.again", b"") for name in again}
     if ended is None or any(len(data) != sizes[name] for name, data in (*written.items(), *repeated.items())):
-        return Ran(finished, {}, 0, "", finding, lines, ms)
-    return Ran(finished, written, int(ended[1]), ended[2], finding, lines, ms, repeated)
+        return Ran(finished, {}, "", finding, lines, ms)
+    return Ran(finished, written, ended[1], finding, lines, ms, repeated)
 
 
 def cpu_allowance(limits: StageLimits, build: Pass, call: Call) -> float:
@@ -132,13 +145,15 @@ def cpu_allowance(limits: StageLimits, build: Pass, call: Call) -> float:
 
     Processor time, so that a busy machine changes no verdict.
     """
+    if call.slice is not None:
+        return SLICE_S
     by_size = 1 + min(call.size() / (1 << 19), 30.0)
     return limits.case_s * by_size * (1 if build is Pass.PLAIN else 3)
 
 
 def _sandbox_limits(limits: StageLimits, build: Pass, call: Call) -> Limits:
     """Shadow memory is many times the arrays; scratch holds every array twice and the program."""
-    factor = {Pass.PLAIN: 1, Pass.ASAN: 2, Pass.CHECK: 3}[build]
+    factor = 1 if build is Pass.PLAIN else 3
     allowed = cpu_allowance(limits, build, call)
     return Limits(
         wall_s=allowed * 3 + STARTUP_S,
@@ -150,7 +165,7 @@ def _sandbox_limits(limits: StageLimits, build: Pass, call: Call) -> Limits:
     )
 
 
-def _lines(sandbox: Sandbox, seam: Seam, executable: bytes, finding: Finding) -> dict[str, int]:
+def _lines(sandbox: Sandbox, file: str, executable: bytes, finding: Finding) -> dict[str, int]:
     def addr2line(asked: list[str]) -> str:
         done = sandbox.run(
             ["/usr/bin/addr2line", "-i", "-a", "-e", "submission", *asked],
@@ -159,4 +174,4 @@ def _lines(sandbox: Sandbox, seam: Seam, executable: bytes, finding: Finding) ->
         )
         return done.stdout.decode(errors="replace")
 
-    return findings.resolve_with(finding, seam.file, addr2line)
+    return findings.resolve_with(finding, file, addr2line)

@@ -1,4 +1,4 @@
-"""A compiler with its flags, and what is compiled once for it: the emulator's runtime and its precompiled header.
+"""A compiler with its flags, and what is compiled once for it: the player with its runtime, and a precompiled header.
 
 Both lie in `<data_dir>/emulator/<hash>`, where the hash covers the compiler, the flags and every file of `kernels/emulator`:
 a new release, or another compiler, makes a new folder. Building takes about 15 s once; several workers wait for one another.
@@ -13,7 +13,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,9 +23,10 @@ from types import ModuleType
 
 from kernelgate.settings import settings
 from worker.emulator.compilers import Compiler, ToolchainError, find_compiler
-from worker.recording.seam import Kind, Parameter
+from worker.recording.native import BuildError, recorder
 
-HEADER = "cuda_runtime.h"
+HEADER = "module.h"
+"""What every translated module includes."""
 RUNTIME = ("runtime.o", "switch.o")
 BUILD_S = 900
 """Each takes less than ten seconds of an idle processor."""
@@ -37,19 +37,18 @@ class Pass(StrEnum):
 
     PLAIN = "plain"
     """As fast as it goes; crashes, deadlocks and writes past an array's pages are seen."""
-    ASAN = "asan"
-    """AddressSanitizer: accesses outside arrays, shared variables and a thread's local arrays."""
     CHECK = "check"
-    """Shadow memory: races, uninitialised reads, misalignment, missing barriers, accesses outside device memory."""
+    """Shadow memory: races, uninitialised reads, misalignment, missing barriers, accesses outside arrays and variables."""
 
 
 # DWARF 4: in gcc 12's DWARF 5 a `#line` does not rename the file, and binutils then finds no line of the submitter's.
-COMMON = ("-std=c++17", "-g1", "-gdwarf-4", "-w", "-fno-pie", "-ffp-contract=fast", "-fno-omit-frame-pointer")
+COMMON = ("-std=c++17", "-g1", "-gdwarf-4", "-w", "-fno-pie", "-fno-omit-frame-pointer")
+RUNTIME_LEVEL = "-O2"
+TRANSLATED = ("-O1", "-fno-var-tracking", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-finite-loops")
+"""For C++ that PTX was translated to: nvcc has optimised and fused it already, integers wrap, memory has no types."""
 GCC_CHECKS = ("-fno-sanitize-recover=alignment", "--param", "tsan-distinguish-volatile=1")
 # clang++ leaves out a read that a write to the same place follows, which would hide that nothing had been written there.
 CLANG_CHECKS = ("-mllvm", "-tsan-distinguish-volatile=1", "-mllvm", "-tsan-instrument-read-before-write=1")
-TRANSLATED = ("-O1", "-fno-var-tracking", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-finite-loops")
-"""For C++ that PTX was translated to: nvcc has optimised and fused it already, integers wrap, memory has no types."""
 VECTOR_FEATURES = {"avx2": "-mavx2", "fma": "-mfma", "f16c": "-mf16c"}
 
 
@@ -63,21 +62,10 @@ def emulator_folder() -> Path:
     return settings().kernels_dir / "emulator"
 
 
-def rewriter() -> ModuleType:
-    """The source rewriter."""
-    return _loaded("rewriter")
-
-
-def translator() -> ModuleType:
-    """The translator of PTX."""
-    return _loaded("ptx")
-
-
 @cache
-def _loaded(which: str) -> ModuleType:
-    """A package of `kernels/emulator`, loaded by path: `kernels/` is no package."""
-    name = f"kernelgate_cuda_{which}"
-    folder = emulator_folder() / which
+def translator() -> ModuleType:
+    """The translator of PTX, loaded by path: `kernels/` is no package."""
+    name, folder = "kernelgate_ptx", emulator_folder() / "ptx"
     spec = importlib.util.spec_from_file_location(
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )
@@ -127,50 +115,33 @@ class Toolchain:
         return cache_folder() / digest.hexdigest()[:16]
 
     def flags(self, build: Pass) -> tuple[str, ...]:
-        """Compiler flags of a pass, for submissions and their precompiled header alike (they have to agree)."""
-        # nvcc inlines every device function; g++ does so for small ones at -O3 alone, which is worth a factor of two.
-        level = "-O3" if build is Pass.PLAIN else "-O2"
-        flags = [*COMMON, level, *_vector_flags(self.compiler.machine), "-I", str(emulator_folder() / "include")]
-        if build is Pass.ASAN:
-            flags += ["-fsanitize=address", "-DEMULATOR_ASAN"]
-        elif build is Pass.CHECK:
-            flags += ["-fsanitize=thread,alignment", "-DEMULATOR_CHECK"]
-            flags += CLANG_CHECKS if self.compiler.clang else GCC_CHECKS
-        return tuple(flags)
+        """Compiler flags of a pass, for translated modules and their precompiled header alike: they have to agree."""
+        flags = (*self.runtime_flags(build), *TRANSLATED)
+        if build is Pass.PLAIN:
+            return flags
+        return (*flags, "-fsanitize=thread,alignment", *(CLANG_CHECKS if self.compiler.clang else GCC_CHECKS))
 
     def runtime_flags(self, build: Pass) -> tuple[str, ...]:
         """For our own files: told which pass it is, and not instrumented."""
-        ours = {*CLANG_CHECKS, *GCC_CHECKS}
-        return tuple(flag for flag in self.flags(build) if "sanitize" not in flag and flag not in ours)
+        flags = (
+            *COMMON,
+            RUNTIME_LEVEL,
+            *_vector_flags(self.compiler.machine),
+            "-I",
+            str(emulator_folder() / "include"),
+        )
+        return (*flags, "-DEMULATOR_CHECK") if build is Pass.CHECK else flags
 
     def compile_command(self, build: Pass, source: str, output: str) -> list[str]:
-        """Compiles a rewritten submission, with the precompiled header first as nvcc would include its own."""
+        """Compiles a translated module."""
         header = self.folder / build / HEADER
         include = ["-include-pch", f"{header}.pch"] if self.compiler.clang else ["-include", str(header)]
-        # clang++ would show the rewritten line, where g++ shows the submitter's, which lies beside it.
-        lines = ["-fno-caret-diagnostics"] if self.compiler.clang else []
-        return [str(self.compiler.path), *self.flags(build), *lines, *include, "-c", source, "-o", output]
-
-    def translated_command(self, build: Pass, source: str, output: str) -> list[str]:
-        """Compiles translated PTX; without the precompiled header, which other flags made."""
-        header = str(emulator_folder() / "include" / HEADER)
-        return [
-            str(self.compiler.path),
-            *self.flags(build),
-            *TRANSLATED,
-            "-include",
-            header,
-            "-c",
-            source,
-            "-o",
-            output,
-        ]
+        return [str(self.compiler.path), *self.flags(build), *include, "-c", source, "-o", output]
 
     def link_command(self, build: Pass, objects: list[str], output: str) -> list[str]:
-        sanitize = ["-fsanitize=address"] if build is Pass.ASAN else []
         runtime = [str(self.folder / build / name) for name in RUNTIME]
         # pthread is part of libc on new systems only.
-        return [str(self.compiler.path), "-no-pie", *sanitize, *objects, *runtime, "-pthread", "-o", output]
+        return [str(self.compiler.path), "-no-pie", *objects, *runtime, "-pthread", "-o", output]
 
     def prepare(self, passes: Sequence[Pass] = tuple(Pass)) -> None:
         """Builds what is missing. Raises ToolchainError with the compiler's words when our own files do not compile."""
@@ -198,40 +169,19 @@ class Toolchain:
 
     def _build_header(self, build: Pass) -> None:
         folder = self.folder / build
-        (folder / HEADER).write_text(f'#include "{emulator_folder() / "include" / HEADER}"\n')
+        (folder / HEADER).write_text(f'#include "{emulator_folder() / "include" / "ptx" / HEADER}"\n')
         suffix = ".pch" if self.compiler.clang else ".gch"
         language = ["-x", "c++-header"]
         self._run([*self.flags(build), *language, str(folder / HEADER), "-o", str(folder / HEADER) + suffix])
 
     def _build_runtime(self, build: Pass) -> None:
-        """All of the runtime as one translation unit: the headers are read once instead of ten times."""
+        """The player and its runtime as one translation unit: the headers are read once instead of ten times."""
         folder, source = self.folder / build, emulator_folder()
-        parts = [*sorted((source / "runtime").glob("*.cpp")), source / "seam" / "host.cpp"]
+        parts = [*sorted((source / "runtime").glob("*.cpp")), *sorted((source / "seam").glob("*.cpp"))]
         (folder / "runtime.cpp").write_text("".join(f'#include "{path}"\n' for path in parts))
         compiled, switch = (str(folder / name) for name in RUNTIME)
         self._run([*self.runtime_flags(build), "-c", str(folder / "runtime.cpp"), "-o", compiled])
         self._run(["-c", str(source / "runtime" / "switch.S"), "-o", switch])
-
-    def caller(self, build: Pass, name: str, signature: str, parameters: tuple[Parameter, ...]) -> Path:
-        """The object that calls a seam of this signature in a pass; compiled once."""
-        return self._object(build, caller_source(name, signature, parameters))
-
-    def replayer(self, build: Pass) -> Path:
-        """The object that is called in a seam's place and does what its tape says; compiled once."""
-        return self._object(build, f'#include "{emulator_folder() / "seam" / "replay.cpp"}"\n')
-
-    def _object(self, build: Pass, text: str) -> Path:
-        path = self.folder / build / f"caller-{hashlib.sha256(text.encode()).hexdigest()[:16]}.o"
-        if path.exists():
-            return path
-        with tempfile.TemporaryDirectory() as scratch:
-            source, made = Path(scratch) / "caller.cpp", Path(scratch) / "caller.o"
-            source.write_text(text)
-            include = ["-I", str(emulator_folder() / "seam")]
-            self._run([*self.runtime_flags(build), *include, "-c", str(source), "-o", str(made)])
-            shutil.move(made, f"{path}.{os.getpid()}")
-        Path(f"{path}.{os.getpid()}").replace(path)
-        return path
 
     def _run(self, arguments: list[str]) -> None:
         command = [str(self.compiler.path), *arguments]
@@ -245,28 +195,6 @@ class Toolchain:
             ) from None
         if done.returncode:
             raise ToolchainError(f"{self.compiler.path} does not compile the emulator: {done.stderr[-2000:]}")
-
-
-def declaration(signature: str) -> str:
-    """The seam as a declaration that a submission is compiled against, so that a different signature is an error."""
-    return f"{signature};"
-
-
-def caller_source(name: str, signature: str, parameters: tuple[Parameter, ...]) -> str:
-    """C++ that calls the seam `name` with the arguments of one case."""
-    spelled = {
-        Kind.INPUT: 'static_cast<{type}*>(arguments.array("{name}"))',
-        Kind.OUTPUT: 'static_cast<{type}*>(arguments.array("{name}"))',
-        Kind.INT: '({type})arguments.number("{name}")',
-        Kind.FLOAT: '({type})arguments.number("{name}")',
-        Kind.STREAM: "arguments.stream()",
-    }
-    listed = ", ".join(spelled[item.kind].format(type=item.type, name=item.name) for item in parameters)
-    return (
-        '#include "host.h"\n#include "cuda_fp16.h"\n#include "cuda_bf16.h"\n'
-        f"{declaration(signature)}\n"
-        f"void emulator_call_seam(const emulator::Arguments& arguments) {{ {name}({listed}); }}\n"
-    )
 
 
 @cache
@@ -286,6 +214,7 @@ def missing() -> str | None:
     """Why this host cannot emulate CUDA, or None."""
     try:
         find_compiler()
-    except ToolchainError as error:
+        recorder()
+    except (ToolchainError, BuildError) as error:
         return str(error)
     return None

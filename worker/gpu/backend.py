@@ -18,8 +18,8 @@ import numpy as np
 
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase
-from worker import emulator as emulate
-from worker.emulator import CheckPass
+from worker import emulator
+from worker.emulator import CheckPass, Machine
 from worker.gpu import health, lock
 from worker.gpu.arena import Layout
 from worker.gpu.baselines import BaselinePlayer, Facts, HeldBaseline, baselines
@@ -73,7 +73,7 @@ def warm() -> None:
     """Starts the first bench before the first submission asks for one, where this host has a GPU."""
     if missing_gpu() is None:
         spare.renew()
-        emulate.warm()
+        emulator.warm()
 
 
 def fit() -> bool:
@@ -121,7 +121,8 @@ class _Grading:
     def run(self) -> Iterator[CaseRun]:
         held = {case.name: _BASELINES.submit(self._baseline, case) for case in self.measured}
         prepared = _AHEAD.submit(self._prepare)
-        with CheckPass(self.job, prepared.result) as checks:
+        machine = Machine(self.target, self._device())
+        with CheckPass(self.job, prepared.result, machine) as checks:
             try:
                 yield from self._graded(prepared, held, checks)
             except Failure as failure:
@@ -217,7 +218,7 @@ class _Grading:
         self.orders = [self._order(take, tapes[take.label]) for take in takes]
         (first, ms), (second, _) = (self._replay(case, order, data) for order, data in self.orders)
         for name, values in first.items():
-            check_repeat(case.name, name, values, second[name])
+            check_repeat(case.name, name, values, second[name], tolerance=self.job.stage.repeat_tolerance(case))
         return first, ms
 
     def _finished(self, case: Case, outputs: Arrays, ms: float) -> CaseRun:

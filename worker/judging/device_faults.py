@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelgate.reasons import Reason
+from kernelgate.stages import Tolerance
 from worker.judging.failures import Failure
 
 KEPT_OR_RACED = "Look for a race, an uninitialised read, or an answer kept from an earlier call"
@@ -46,17 +47,29 @@ def check_printed(case: str, printed: int, limit_kb: int) -> None:
         raise Failure(Reason.OUTPUT_LIMIT, message, case=case)
 
 
-def check_repeat(case: str, name: str, first: NDArray[Any], second: NDArray[Any], why: str = KEPT_OR_RACED) -> None:
-    """Raises Failure unless two calls on one input gave the same bits; any NaN equals any other.
+def check_repeat(
+    case: str,
+    name: str,
+    first: NDArray[Any],
+    second: NDArray[Any],
+    why: str = KEPT_OR_RACED,
+    *,
+    tolerance: Tolerance | None = None,
+) -> None:
+    """Raises Failure unless two calls on one input gave the same bits, or values within `tolerance`; any NaN equals any other.
 
     first, second: the tensor `name` of both calls, of one shape and floating or integer dtype. why: where to look, a sentence
-    without its full stop.
+    without its full stop. tolerance: `Stage.repeat_tolerance`.
     """
     if first.tobytes() == second.tobytes():
         return
     one, other = first.astype(np.float64), second.astype(np.float64)
     differ = (one != other) | (np.signbit(one) != np.signbit(other))
     differ &= ~(np.isnan(one) & np.isnan(other))
+    if tolerance is not None:
+        with np.errstate(invalid="ignore"):
+            near = np.abs(one - other) <= tolerance.absolute + tolerance.relative * np.abs(other)
+        differ &= ~(near & np.isfinite(other))
     if differ.any():
         at = tuple(int(i) for i in np.argwhere(differ)[0])
         message = (

@@ -160,7 +160,7 @@ def with_occupancy(
     )
 
 
-def demangled(sandbox: Sandbox, names: list[str]) -> list[str]:
+def demangled(sandbox: Sandbox, names: list[str], *, with_parameters: bool = False) -> list[str]:
     """C++ names as written in the source, where c++filt is installed; as they are otherwise.
 
     In the sandbox and with limits of its own: names are the submitter's, and one of 300 characters can stand for gigabytes.
@@ -169,7 +169,7 @@ def demangled(sandbox: Sandbox, names: list[str]) -> list[str]:
     if program is None or not any(name.startswith("_Z") for name in names):
         return names
     done = sandbox.run(
-        ["/bin/sh", "-c", f"exec {program} -p < names"],
+        ["/bin/sh", "-c", f"exec {program} {'' if with_parameters else '-p'} < names"],
         limits=DEMANGLE_LIMITS,
         files={"names": "\n".join(names).encode(errors="replace")},
     )

@@ -7,6 +7,7 @@ doing, whatever the exit status was.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -68,7 +69,7 @@ def record(job: Job, compiled: Compiled, device: Device, takes: list[Take]) -> d
             cancelled=job.cancelled,
         )
         job.output = printable((finished.stdout + finished.stderr).decode(errors="replace"), limit=16_000)
-        _check_loaded(job, finished)
+        _check_loaded(job, finished, compiled.library)
         return {take.label: _tape(job, finished, take, numbers[take.label]) for take in takes}
 
 
@@ -110,7 +111,7 @@ def _argument(part: Parameter, take: Take) -> str:
             return f"f{take.case.params[part.name]}"
 
 
-def _check_loaded(job: Job, finished: Finished) -> None:
+def _check_loaded(job: Job, finished: Finished, library: bytes) -> None:
     data = finished.files.get("load.tape")
     limits = job.stage.spec.limits
     if data is None and finished.end in (End.WALL, End.CPU):
@@ -125,14 +126,24 @@ def _check_loaded(job: Job, finished: Finished) -> None:
         return
     kind, what = tape.failure
     if kind == "missing_function":
-        signature = job.stage.spec.seam.signature
-        raise Failure(Reason.MISSING_FUNCTION, f"There is no function `{signature}`.")
+        raise Failure(Reason.MISSING_FUNCTION, _missing_function(job, library))
     symbol = what.rpartition("undefined symbol: ")[2].split(" ")[0].split(",")[0]
     if symbol != what:
         shown = printable(demangled(job.sandbox, [symbol])[0], limit=1000)
         unknown = f"The submission uses {shown}, which cannot be recorded; docs/tape.md lists what can."
         raise Failure(Reason.FORBIDDEN_CALL, unknown)
     raise Failure(Reason.NOT_LOADABLE, f"The library does not load: {what}.")
+
+
+def _missing_function(job: Job, library: bytes) -> str:
+    """That the seam is not there, and which function of its name is, under a name that C++ has mangled."""
+    seam = job.stage.spec.seam
+    message = f"There is no function `{seam.signature}`."
+    mangled = re.search(rb"\0(_Z%d%s\w{1,500})\0" % (len(seam.name), seam.name.encode()), library)
+    if mangled is None:
+        return message
+    shown = printable(demangled(job.sandbox, [mangled[1].decode()], with_parameters=True)[0], limit=1000)
+    return f'{message} The file defines `{shown}`, a C++ function: `extern "C"` is missing before it.'
 
 
 def _tape(job: Job, finished: Finished, take: Take, number: int) -> Tape:

@@ -197,9 +197,8 @@ def judged(stage: Stage, example: Example, result: Result) -> Check:
 def expectation(stage: Stage, example: Example, result: Result) -> Expectation:
     """What the backend of `result` must answer: what is stated for the emulator, where that answered; else what the folder
     promises, except that where speed counts and was not measured, right files are `correct`, on both sides of a gate.
-
-    What is stated for the emulator speaks of rewritten source: a file that went by its PTX must show what a GPU shows."""
-    if result.backend is Backend.EMULATOR and example.emulator is not None and result.machine.get("route") != "PTX":
+    """
+    if result.backend is Backend.EMULATOR and example.emulator is not None:
         return example.emulator
     unmeasured = stage.spec.ranking is Ranking.SPEEDUP and result.timing is None
     if unmeasured and example.verdict in (Verdict.ACCEPTED, Verdict.GATE_MISSED):

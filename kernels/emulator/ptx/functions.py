@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from .barriers import BARRIERS
+from .butterflies import Chain, chains
 from .clusters import CLUSTERS
 from .control import ENDINGS, MOVES, call, ending, move
 from .emitter import Emitter, Place
 from .floats import float_forms
-from .forms import WIDTHS, Form, merged
+from .forms import CTYPES, WIDTHS, Form, merged
 from .integers import integer_forms
 from .matrices import MATRICES
 from .memory import MEMORY, Handler
@@ -82,7 +83,7 @@ class FunctionWriter:
         self.waits |= waits and calls
         self._parameters()
         self._find_labels()
-        lines = [line for at, each in enumerate(self.body) for line in self._statement(at, each)]
+        lines = [line for at, each in self._fused() for line in self._statement(at, each)]
         return Translated([*self._head(), *lines, (0, "return;"), (0, "}")], self.emitter.serial)
 
     def signature(self) -> str:
@@ -169,8 +170,26 @@ class FunctionWriter:
 
     # -------------------------------------------------------------------------------------------------- statements
 
-    def _statement(self, at: int, each: Statement) -> Iterator[tuple[int, str]]:
-        if isinstance(each, Open):
+    def _fused(self) -> Iterator[tuple[int, Statement | Chain]]:
+        """The statements with their numbers; a chain stands where it begins, in the place of those that it does."""
+        found = chains(self.body)
+        at = 0
+        while at < len(self.body):
+            chain = found.get(at)
+            if chain is None:
+                yield at, self.body[at]
+                at += 1
+                continue
+            yield from ((kept, self.body[kept]) for kept in chain.kept)
+            yield at, chain
+            at = chain.last + 1
+
+    def _statement(self, at: int, each: Statement | Chain) -> Iterator[tuple[int, str]]:
+        if isinstance(each, Chain):
+            with self.emitter.instruction(each.start):
+                text = self._butterfly(each)
+            yield each.start.line, text
+        elif isinstance(each, Open):
             self.opened += 1
             self.scopes.append(self.opened)
             self.emitter.names.scopes.append({})
@@ -209,6 +228,17 @@ class FunctionWriter:
             if match:
                 return handler(emitter, it, match)
         raise emitter.unknown()
+
+    def _butterfly(self, chain: Chain) -> str:
+        form = FORMS[chain.opcode]
+        kind = form.result
+        both = form.value.format(*(("b", "a") if chain.swapped else ("a", "b")))
+        combine = f"[](const {CTYPES[kind]} a, const {CTYPES[kind]} b) -> {CTYPES[kind]} {{ return {both}; }}"
+        steps = ", ".join(map(str, chain.steps))
+        value = self.emitter.read(chain.value, kind)
+        return self.emitter.assign(
+            chain.result, kind, f"ptx::butterfly<{CTYPES[kind]}, {steps}>({value}, {combine}, {chain.start.line})"
+        )
 
     def _computed(self, it: Instruction, form: Form) -> str:
         emitter = self.emitter

@@ -61,7 +61,10 @@ void check_launch() {
   block_acquired.clear();
 }
 
+static bool unseen_writes;  // blocks that nobody watches have run: global memory may have been written by them
+
 void check_block(Block& block) {
+  unseen_writes |= !block.watched;
   Cell*& cells = arena_cells[&block];
   if (!cells) cells = new_cells(kArena);
   memset(cells + kDynamicOffset / 4, 0, (block.launch->request.shared / 4 + 1) * sizeof(Cell));
@@ -209,7 +212,9 @@ void check_phase(Block& block) {
 }
 
 static void visit(Cell& cell, Fibre& me, Block& block, const char* address, unsigned size, unsigned whole, Access access, const void* pc) {
-  if (access != Access::Write && !(cell.flags & kWritten) && !unwritten.armed)
+  // An atomic update may be an exchange, which needs no value; one that does has the fill, which shows in its result.
+  const bool reads = access == Access::Read || access == Access::Load;
+  if (reads && !(cell.flags & kWritten) && !unwritten.armed && (!unseen_writes || in_shared(address)))
     unwritten = {true, &block, here(pc, 0), format("a %s of %u bytes that nothing has written yet, at ", word(access), whole) + describe(address, whole)};
   const bool atomic = access == Access::Atomic || access == Access::Load;
   const bool both_atomic = atomic && (cell.flags & kAtomicWrite);
@@ -312,6 +317,7 @@ void check_access(const void* address, unsigned size, Access access, const void*
   if (p >= me->stack && p < me->stack + kStackSize) return;
   if (pending.armed) settle_pending();
   Block& block = *w.block;
+  if (!block.watched) return;
   const bool power = (size & (size - 1)) == 0 && size <= 16;
   if (p >= block.arena && p < block.arena + kArena) {
     const size_t offset = (size_t)(p - block.arena);
@@ -330,7 +336,7 @@ void check_access(const void* address, unsigned size, Access access, const void*
         return visit_words(arena_cells[other], offset, *me, block, p, size, access, pc);
       }
   static Array* last;
-  Array* array = last && p >= last->data && p + size <= last->data + last->size && last->live ? last : nullptr;
+  Array* array = last && p >= last->data && p + size <= last->data + last->size ? last : nullptr;
   if (!array) {
     array = array_at(address);
     if (!array) {
@@ -339,8 +345,8 @@ void check_access(const void* address, unsigned size, Access access, const void*
       if (ignored(w, *me, p)) return;
       found("out_of_bounds", here(pc, 0), format("a %s of %u bytes at ", word(access), size) + describe(address, size) + "; a kernel can use device memory only");
     }
-    if (!array->live || p < array->data || p + size > array->data + array->size)
-      found(array->live ? "out_of_bounds" : "use_after_free", here(pc, 0), format("a %s of %u bytes at ", word(access), size) + describe(address, size));
+    if (p < array->data || p + size > array->data + array->size)
+      found("out_of_bounds", here(pc, 0), format("a %s of %u bytes at ", word(access), size) + describe(address, size));
     last = array;
   }
   if (power && ((uintptr_t)p & (size - 1))) found("misaligned", here(pc, 0), format("a %s of %u bytes at an address that is no multiple of %u: ", word(access), size, size) + describe(address, size));

@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 
-#include "address_sanitizer.h"
 #include "check.h"
 #include "findings.h"
 
@@ -19,13 +18,11 @@ static std::map<uintptr_t, Array*>& arrays() {
   return *all;
 }
 static Variable* variables;
-static bool guarded_now, opened;
 
 Variable::Variable(const void* address_, size_t size_, const char* name_, int line_, bool constant_)
     : address(address_), size(size_), name(name_), line(line_), constant(constant_), next(variables) { variables = this; }
-const Variable* first_variable() { return variables; }
 
-Array* new_array(size_t size, const std::string& name, bool host, uintptr_t wanted) {
+Array* new_array(size_t size, const std::string& name, uintptr_t wanted) {
   const size_t body = (size + kGuardPage - 1 + kAlignment) / kGuardPage * kGuardPage;
   const size_t room = (size + kAlignment - 1) / kAlignment * kAlignment;
   void* hint = wanted ? (void*)(wanted + room - body - kGuardPage) : nullptr;
@@ -39,38 +36,10 @@ Array* new_array(size_t size, const std::string& name, bool host, uintptr_t want
   char* data = end - room;
   memset(mapping + kGuardPage, kMargin, body);
   memset(data, 0xff, size);  // NaN, or the largest unsigned: what was never written is seen in the results
-  poison(mapping, (size_t)(data - mapping));
-  poison(data + size, (size_t)(end + kGuardPage - data) - size);
-  auto* array = new Array{data, size, mapping, body + 2 * kGuardPage, name, true, host, nullptr};
+  auto* array = new Array{data, size, mapping, body + 2 * kGuardPage, name, nullptr};
   std::lock_guard<std::mutex> guard(arrays_lock);
   arrays()[(uintptr_t)mapping] = array;
-  if (guarded_now && !opened && !host) mprotect(mapping + kGuardPage, body, PROT_NONE);
   return array;
-}
-
-static void protect_arrays(int protection) {
-  std::lock_guard<std::mutex> guard(arrays_lock);
-  for (const auto& entry : arrays())
-    if (entry.second->live && !entry.second->host)
-      mprotect(entry.second->mapping + kGuardPage, entry.second->mapping_size - 2 * kGuardPage, protection);
-}
-void guard_arrays(bool guarded) {
-  guarded_now = guarded;
-  protect_arrays(guarded ? PROT_NONE : PROT_READ | PROT_WRITE);
-}
-DeviceAccess::DeviceAccess() {
-  if (guarded_now && !opened) protect_arrays(PROT_READ | PROT_WRITE);
-  opened = true;
-}
-DeviceAccess::~DeviceAccess() {
-  opened = false;
-  if (guarded_now) protect_arrays(PROT_NONE);
-}
-
-void free_array(Array& array) {
-  array.live = false;
-  poison(array.data, array.size);
-  mprotect(array.mapping, array.mapping_size, PROT_NONE);
 }
 
 Array* array_at(const void* address) {
@@ -89,7 +58,7 @@ const Variable* variable_at(const void* address) {
 
 bool device_range(const void* address, size_t size) {
   if (const Array* array = array_at(address))
-    return array->live && (const char*)address >= array->data && (const char*)address + size <= array->data + array->size;
+    return (const char*)address >= array->data && (const char*)address + size <= array->data + array->size;
   const Variable* variable = variable_at(address);
   return variable && (const char*)address + size <= (const char*)variable->address + variable->size;
 }
@@ -97,11 +66,10 @@ bool device_range(const void* address, size_t size) {
 bool in_global(const void* address) { return device_range(address, 1); }
 
 void verify_margins() {
-#if !defined(EMULATOR_ASAN) && !defined(EMULATOR_CHECK)  // those see the access itself
+#ifndef EMULATOR_CHECK  // which sees the access itself
   std::lock_guard<std::mutex> guard(arrays_lock);
   for (const auto& entry : arrays()) {
     const Array& array = *entry.second;
-    if (!array.live) continue;
     const char* end = array.mapping + array.mapping_size - kGuardPage;
     for (const char* p = array.mapping + kGuardPage; p < end; p = p + 1 == array.data ? array.data + array.size : p + 1)
       if (p < array.data || p >= array.data + array.size) {
@@ -118,11 +86,10 @@ static std::string in_line(int line) { return line ? format(", line %d", line) :
 std::string describe(const void* address, size_t size) {
   if (Array* array = array_at(address)) {
     const long offset = (long)((const char*)address - array->data);
-    const char* freed = array->live ? "" : ", which was freed before";
-    if (offset < 0) return format("%ld bytes before %s, an array of %zu bytes%s", -offset, array->name.c_str(), array->size, freed);
+    if (offset < 0) return format("%ld bytes before %s, an array of %zu bytes", -offset, array->name.c_str(), array->size);
     if ((size_t)offset + size > array->size)
-      return format("%ld bytes past the end of %s, an array of %zu bytes%s", offset + (long)size - (long)array->size, array->name.c_str(), array->size, freed);
-    return format("byte %ld of %s (%zu bytes)%s", offset, array->name.c_str(), array->size, freed);
+      return format("%ld bytes past the end of %s, an array of %zu bytes", offset + (long)size - (long)array->size, array->name.c_str(), array->size);
+    return format("byte %ld of %s (%zu bytes)", offset, array->name.c_str(), array->size);
   }
   if (worker && worker->block && in_shared(address)) {
     const long offset = (long)((const char*)address - worker->block->arena);

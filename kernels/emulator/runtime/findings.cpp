@@ -9,15 +9,12 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "address_sanitizer.h"
 #include "device_memory.h"
 
 namespace emulator {
 
 static const int kExitStatus = 86;
-#if defined(EMULATOR_ASAN)
-static const char* const kPass = "asan";
-#elif defined(EMULATOR_CHECK)
+#ifdef EMULATOR_CHECK
 static const char* const kPass = "check";
 #else
 static const char* const kPass = "plain";
@@ -101,10 +98,7 @@ static void on_crash(int signal, siginfo_t* info, void* context) {
   const void* pc = pc_of(context);
   Fibre* fibre = current_fibre();
   const char* address = (const char*)info->si_addr;
-  if (!fibre) {
-    const std::string where = signal == SIGSEGV || signal == SIGBUS ? "; it touched " + describe(address, 1) : "";
-    found("host_crash", here(pc, 0), format("host code ended with signal %d (%s)", signal, strsignal(signal)) + where);
-  }
+  if (!fibre) _exit(kExitStatus + 1);  // a fault of the player's own
   if (signal == SIGFPE) found("arithmetic", here(pc, 0), "an integer division by zero; a GPU gives an unspecified value");
   if (signal == SIGILL || signal == SIGABRT) found("trap", here(pc, 0), "an instruction that stops the kernel was reached");
   if (address >= fibre->stack - 4096 && address < fibre->stack)
@@ -115,8 +109,7 @@ static void on_crash(int signal, siginfo_t* info, void* context) {
 }
 
 static void on_watchdog(int, siginfo_t*, void* context) {
-  if (current_fibre()) found("still_running", here(pc_of(context), 0), "the kernel was still running when its time was up");
-  found("still_running", here(pc_of(context), 0), "host code was still running when its time was up");
+  found("still_running", here(pc_of(context), 0), "the kernel was still running when its time was up");
 }
 
 void prepare_thread() {
@@ -145,33 +138,3 @@ void install_handlers() {
 }
 
 }  // namespace emulator
-
-// A kernel's assert ends the run as a GPU's does; the host's too, under its own name.
-extern "C" void __assert_fail(const char* expression, const char*, unsigned line, const char*) {
-  using namespace emulator;
-  found(current_fibre() ? "assertion" : "host_crash", here(nullptr, (int)line), format("the assertion %s does not hold", expression));
-}
-
-#ifdef EMULATOR_ASAN
-extern "C" const char* __asan_default_options() {
-  return "detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=0:handle_segv=0:handle_sigbus=0:handle_sigfpe=0:"
-         "allocator_may_return_null=1:print_summary=0:print_legend=0:symbolize=0";
-}
-// Called before the report is printed: the finding replaces it.
-extern "C" void __asan_on_error() {
-  using namespace emulator;
-  const char* address = (const char*)__asan_get_report_address();
-  const size_t size = __asan_get_report_access_size();
-  const char* kind = __asan_get_report_description();
-  std::string where = describe(address, size ? size : 1);
-  if (!array_at(address) && !in_shared(address)) {  // asking AddressSanitizer for more would wait for its own lock
-    if (strstr(kind, "stack")) where = "local memory outside an array of the thread";
-    else if (strstr(kind, "global")) where = "memory outside a variable of the file";
-    else if (strstr(kind, "heap")) where = "host memory outside what was allocated";
-  }
-  const bool inside = array_at(address) && array_at(address)->live == false;
-  found(inside ? "use_after_free" : "out_of_bounds", here((const char*)__asan_get_report_pc() - 1, 0),  // the call stands behind the access
-        
-        format("a %s of %zu bytes at ", __asan_get_report_access_type() ? "write" : "read", size) + where + " (" + kind + ")");
-}
-#endif

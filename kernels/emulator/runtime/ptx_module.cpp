@@ -77,7 +77,7 @@ uint64_t grid_workspace() {
   static const Launch* owner;
   static Array* memory;
   if (owner != worker->block->launch || !memory) {
-    if (!memory) memory = new_array(64, "the grid's barrier", false);
+    if (!memory) memory = new_array(64, "the grid's barrier");
     owner = worker->block->launch;
     memset(memory->data, 0, memory->size);
     mark_written(memory->data, memory->size, true);

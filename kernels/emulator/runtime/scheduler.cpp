@@ -20,11 +20,7 @@ __thread dim3 blockDim, gridDim;
 namespace emulator {
 
 __thread Worker* worker;
-#ifdef EMULATOR_ASAN
-const size_t kStackSize = 512 << 10;  // red zones make frames several times larger
-#else
 const size_t kStackSize = 128 << 10;
-#endif
 static const unsigned long kIdleRounds = 200000;  // rounds in which only waiting loops ran, before it is called a deadlock
 static const size_t kResidentBlocks = 256;        // blocks that may wait for others at once, as on a large GPU
 static const size_t kPage = 4096;
@@ -147,13 +143,13 @@ static void answer_active_masks(Block& block) {
 }
 
 // To another fibre of the block, or to the worker's own stack when none can run.
-void give_way_slowly(Worker& w, Fibre& me, bool ends) {
+void give_way_slowly(Worker& w, Fibre& me) {
   Block& block = *w.block;
   if (!block.ready_warps && block.asking) answer_active_masks(block);
   Fibre* next = take_ready(w, block, me.warp);
   if (!next && block.live && !block.spinning && block.at_grid != block.live) deadlock(block);
   if (next == &me) return enter(w, me);
-  jump(w, &me, next, ends);
+  jump(w, &me, next);
 }
 
 // ------------------------------------------------------------------------------------------------------ barriers
@@ -263,10 +259,6 @@ static void leave_kernel(Block& block, Fibre& fibre) {
 
 static void fibre_main(Fibre* fibre) {
   Worker& w = *worker;
-  const void* bottom = nullptr;
-  size_t size = 0;
-  arrived(nullptr, &bottom, &size);
-  if (!w.scheduler_stack) w.scheduler_stack = bottom, w.scheduler_stack_size = size;
   w.block->launch->request.body(w.block->launch->request.context);
   leave();
 }
@@ -276,7 +268,7 @@ void leave() {
   Fibre& me = *w.fibre;
   settle_pending();
   leave_kernel(*w.block, me);
-  give_way_slowly(w, me, true);
+  give_way_slowly(w, me);
   __builtin_trap();
 }
 
@@ -292,7 +284,7 @@ static void allocate_stacks(Block& block, size_t first, size_t count) {
   }
 }
 
-static Block* prepare_block(Worker& w, const Launch& launch, size_t number) {
+static Block* prepare_block(Worker& w, Launch& launch, size_t number) {
   Block* block = nullptr;
   for (size_t i = w.idle.size(); i-- > 0 && !block;)
     if (w.idle[i]->fibres.size() == launch.threads) block = w.idle[i], w.idle.erase(w.idle.begin() + (long)i);
@@ -303,11 +295,12 @@ static Block* prepare_block(Worker& w, const Launch& launch, size_t number) {
     allocate_stacks(*block, 0, launch.threads);
     block->arena = (char*)mmap(nullptr, kArena, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (block->arena == MAP_FAILED) found("out_of_memory", Site(), "no memory for shared memory");
-    poison(block->arena, kArena);
   }
   const dim3 g = launch.request.grid, b = launch.request.block;
   block->launch = &launch;
   block->number = number;
+  block->watched = launch.watched.empty() || launch.unstarted > 0;
+  launch.unstarted -= launch.unstarted > 0;
   block->index = uint3{(unsigned)(number % g.x), (unsigned)(number / g.x % g.y), (unsigned)(number / g.x / g.y)};
   block->live = (unsigned)launch.threads;
   block->cluster = nullptr;
@@ -318,7 +311,6 @@ static Block* prepare_block(Worker& w, const Launch& launch, size_t number) {
   block->ready_warps = 0;
   block->touched.clear();
   block->random = (configuration().seed * 0x9e3779b97f4a7c15ull ^ (number + 1) * 0xbf58476d1ce4e5b9ull) | 1;
-  unpoison(block->arena + kDynamicOffset, launch.request.shared);
   memset(block->arena + kDynamicOffset, 0xff, launch.request.shared);
   for (size_t k = 0; k < block->warps.size(); ++k) {
     const size_t lanes = std::min<size_t>(32, launch.threads - k * 32);
@@ -329,7 +321,7 @@ static Block* prepare_block(Worker& w, const Launch& launch, size_t number) {
     Fibre& f = block->fibres[i];
     f.linear = (uint16_t)i, f.warp = (uint16_t)(i / 32), f.lane = i & 31;
     f.index = uint3{(unsigned)(i % b.x), (unsigned)(i / b.x % b.y), (unsigned)(i / b.x / b.y)};
-    f.fake_stack = nullptr, f.line = 0, f.atomics = 0, f.batch = f.bulk_batch = 0, f.cluster_phase = 0;
+    f.line = 0, f.atomics = 0, f.batch = f.bulk_batch = 0, f.cluster_phase = 0;
     f.warp_phase = 1, f.time = 1, f.published = 0, f.published_fence = 0;
     f.copies.clear();
     f.acquired.clear();
@@ -347,9 +339,6 @@ static void join(Block& block, Cluster& cluster) {
   cluster.blocks.push_back(&block);
 }
 
-static DynamicView* dynamic_views;
-DynamicView::DynamicView(void (*setter)(void*)) : set(setter), next(dynamic_views) { dynamic_views = this; }
-
 // Runs a block until it ends or none of its fibres can run. Returns whether it ended.
 static bool resume(Worker& w, Block& block) {
   if (block.spinning) {
@@ -358,8 +347,7 @@ static bool resume(Worker& w, Block& block) {
   }
   w.block = &block;
   blockIdx = block.index;
-  for (DynamicView* view = dynamic_views; view; view = view->next) view->set(block.arena + kDynamicOffset);
-  if (Fibre* first = take_ready(w, block, 0)) jump(w, nullptr, first, false);
+  if (Fibre* first = take_ready(w, block, 0)) jump(w, nullptr, first);
   return block.live == 0;
 }
 
@@ -369,8 +357,6 @@ static void retire(Worker& w, Block* block) {
     block->cluster->blocks[block->rank] = nullptr;
     if (std::none_of(block->cluster->blocks.begin(), block->cluster->blocks.end(), [](const Block* other) { return other; })) delete block->cluster;
   }
-  for (const SharedVariable* variable : block->touched) poison(block->arena + variable->offset, variable->size);
-  poison(block->arena + kDynamicOffset, block->launch->request.shared);
   if (w.idle.size() < kResidentBlocks) w.idle.push_back(block);
 }
 
@@ -391,7 +377,8 @@ void run_blocks(Launch& launch, size_t (*take)(Launch&)) {
   std::vector<Block*> waiting;
   const size_t together = blocks_of_cluster(launch);
   size_t next = take(launch), turn = 0;
-  while (next < launch.blocks || !waiting.empty()) {
+  const auto seen = [&launch] { return launch.request.last && !launch.watched.empty() && !launch.unfinished; };
+  while ((next < launch.blocks || !waiting.empty()) && !seen()) {
     const bool start = next < launch.blocks && (launch.resident || waiting.size() < (together > 1 ? 1 : kResidentBlocks));
     if (start) {
       Cluster* cluster = together > 1 ? new Cluster{launch.request.cluster, next, {}} : nullptr;
@@ -416,6 +403,7 @@ void run_blocks(Launch& launch, size_t (*take)(Launch&)) {
       if (all) deadlock(*block);
     }
     if (resume(w, *block)) {
+      launch.unfinished -= !launch.watched.empty() && block->watched;
       retire(w, block);
       waiting.erase(waiting.begin() + (long)turn);
       turn = turn ? turn - 1 : waiting.empty() ? 0 : waiting.size() - 1;

@@ -16,7 +16,7 @@
 #pragma once
 #include <vector>
 
-#include "cuda_runtime.h"
+#include "emulator/kernel.h"
 
 namespace emulator {
 
@@ -47,7 +47,6 @@ struct alignas(64) Fibre {
   WarpKind kind;
   Barrier barrier_kind;
   char* stack;
-  void* fake_stack;  // AddressSanitizer's
   unsigned answer_mask;
   int predicate, answer;
   unsigned atomics;
@@ -68,8 +67,8 @@ struct alignas(64) Warp {
   unsigned common_mask;  // of the lanes that have arrived, while `uniform` says that all gave the same
   WarpKind common_kind;
   bool uniform;
-  unsigned fused;  // lanes whose last butterfly loop was done in one go
-  ButterflyLoop loop;
+  Butterfly chain;  // of the lanes that have arrived
+  unsigned fused;   // lanes whose last chain was done at once
   uint8_t source[32];
   unsigned long long value[32], result[32];
 };
@@ -88,6 +87,8 @@ struct Launch {
   size_t blocks, threads;
   size_t next;  // guarded by the pool's lock when several workers share the launch
   bool resident;
+  std::vector<size_t> watched;   // blocks, or clusters of them: sorted; they start first. Empty: all are watched
+  size_t unstarted, unfinished;  // blocks of those
 };
 
 struct Block {
@@ -100,6 +101,7 @@ struct Block {
   unsigned live, arrived, spinning, asking, at_grid;
   unsigned long idle_rounds;
   char* arena = nullptr;
+  bool watched;
   std::vector<SharedVariable*> touched;
   uint64_t random;
   uint32_t phase;  // barriers passed, for the check build
@@ -115,9 +117,6 @@ struct Worker {
   Fibre* fibre = nullptr;
   Order order = Order::Forward;
   void* scheduler_pointer = nullptr;
-  void* scheduler_fake_stack = nullptr;
-  const void* scheduler_stack = nullptr;
-  size_t scheduler_stack_size = 0;
   const char *host_stack_low = nullptr, *host_stack_high = nullptr;
   std::vector<Block*> idle;
   uint64_t switches = 0;

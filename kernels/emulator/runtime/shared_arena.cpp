@@ -1,7 +1,6 @@
 // Shared variables get an offset for all blocks at their first use; each block's arena holds them with red zones between.
 #include <mutex>
 
-#include "address_sanitizer.h"
 #include "check.h"
 #include "findings.h"
 
@@ -30,7 +29,6 @@ static void first_use(Block& block, SharedVariable& variable) {
     found("shared_memory", here(nullptr, variable.line), format("the block takes %zu bytes of shared memory; at most %zu are there", total + block.launch->request.shared, kSharedOptIn));
   block.touched.push_back(&variable);
   char* address = block.arena + variable.offset;
-  unpoison(address, variable.size);
   memset(address, 0xff, variable.size);
   check_shared(block, address, variable.size);
 }

@@ -1,6 +1,5 @@
 // Whose turn it is: the ready lanes of a block, and the jump from one fibre's stack to the next one's.
 #pragma once
-#include "address_sanitizer.h"
 #include "scheduler.h"
 
 extern "C" void emulator_switch(void** save, void* to);
@@ -10,8 +9,8 @@ extern "C" void emulator_switch(void** save, void* to);
 namespace emulator {
 
 void make_all_ready(Block& block, State state);
-Fibre& calling(const char* what, int line);           // the fibre that called; found() when it was host code
-void give_way_slowly(Worker& w, Fibre& me, bool ends);
+Fibre& calling(const char* what, int line);           // the fibre that called; found() when it was none
+void give_way_slowly(Worker& w, Fibre& me);
 void drop_bulk_copies(const Block& block);            // those that a block has never waited for
 void leave_warp(Block& block, Fibre& fibre);          // a fibre ends: an operation may have waited for it alone
 
@@ -55,13 +54,10 @@ EMULATOR_HOT void enter(Worker& w, Fibre& fibre) {
   ++w.switches;
 }
 
-// Goes from one stack to another; a null fibre is the worker's own stack. `ends`: the fibre left behind never runs again.
-EMULATOR_HOT void jump(Worker& w, Fibre* from, Fibre* to, bool ends) {
+// Goes from one stack to another; a null fibre is the worker's own stack.
+EMULATOR_HOT void jump(Worker& w, Fibre* from, Fibre* to) {
   if (to) enter(w, *to); else w.fibre = nullptr;
-  void** fake = ends ? nullptr : from ? &from->fake_stack : &w.scheduler_fake_stack;
-  if (to) leaving(fake, to->stack, kStackSize); else leaving(fake, w.scheduler_stack, w.scheduler_stack_size);
   emulator_switch(from ? &from->stack_pointer : &w.scheduler_pointer, to ? to->stack_pointer : w.scheduler_pointer);
-  arrived(from ? from->fake_stack : w.scheduler_fake_stack);
 }
 
 // Hands the processor to another fibre of the block.
@@ -70,9 +66,9 @@ EMULATOR_HOT void give_way(Worker& w, Fibre& me) {
   Fibre* next = take_ready(w, block, me.warp);
   if (__builtin_expect(!next || next == &me, 0)) {
     if (next) make_ready(block, me.warp, 1u << me.lane);
-    return give_way_slowly(w, me, false);
+    return give_way_slowly(w, me);
   }
-  jump(w, &me, next, false);
+  jump(w, &me, next);
 }
 
 }  // namespace emulator

@@ -122,30 +122,16 @@ static void compute(Worker& w, Fibre* lanes, const Fibre& last, unsigned mask) {
   w.collective = false;
 }
 
-// Whether no lane of `mask` reads a lane outside it, whatever the step.
-static bool closed(unsigned mask, int width) {
-  if (mask == kFullMask) return width > 0;
-  if (width <= 0 || width > 16 || (width & (width - 1))) return false;
-  const unsigned segment = (1u << width) - 1;
-  for (int first = 0; first < 32; first += width)
-    if ((mask >> first & segment) != 0 && (mask >> first & segment) != segment) return false;
-  return true;
-}
-
-// What is left of a butterfly loop, when all that take part stand in the same one; else its first step, as a shuffle.
-static void reduce(Worker& w, Warp& warp, Fibre* lanes, const Fibre& last, unsigned mask) {
-  if (!warp.uniform || warp.loop.first <= 0 || !closed(mask, warp.loop.width)) {
+static void fold(Worker& w, Warp& warp, const Fibre* lanes, const Fibre& last, unsigned mask) {
+  if (!warp.uniform || mask != kFullMask) {
     warp.fused &= ~mask;
     return exchange(warp, lanes, mask);
   }
-  warp.fused |= mask;
-  unsigned long long words[32];
-  memcpy(words, warp.value, sizeof words);
+  warp.fused = kFullMask;
+  memcpy(warp.result, warp.value, sizeof warp.result);
   w.collective = true;
-  ((ButterflySteps)(void*)last.complete)(words, warp.loop, last.deposit);
+  warp.chain(warp.result, last.deposit);
   w.collective = false;
-  if (mask == kFullMask) memcpy(warp.result, words, sizeof words);
-  else for (unsigned rest = mask; rest; rest &= rest - 1) warp.result[__builtin_ctz(rest)] = words[__builtin_ctz(rest)];
 }
 
 // All lanes of `mask` have arrived, `last` among them.
@@ -154,10 +140,10 @@ static void finish(Worker& w, Warp& warp, Fibre& last, unsigned mask) {
   switch (last.kind) {
     case WarpKind::Shuffle: exchange(warp, lanes, mask); break;
     case WarpKind::Vote: count_votes(warp, mask); break;
-    case WarpKind::Butterfly: reduce(w, warp, lanes, last, mask); break;
+    case WarpKind::Butterfly: fold(w, warp, lanes, last, mask); break;
     default: compute(w, lanes, last, mask);
   }
-  if (!warp.uniform && last.kind == WarpKind::Shuffle) warp.fused &= ~mask;  // some may stand in a butterfly loop
+  if (!warp.uniform && last.kind == WarpKind::Shuffle) warp.fused &= ~mask;  // some may stand in a chain
   warp.arrived &= ~mask;
   w.block->idle_rounds = 0;
   if (last.kind == WarpKind::Sync || last.kind == WarpKind::Matrix) {  // shuffles and votes order no memory
@@ -228,6 +214,21 @@ unsigned long long shuffle_word(unsigned mask, unsigned long long value, Source 
   return warp.result[lane];
 }
 
+bool butterfly(unsigned long long& word, Butterfly chain, void* both, unsigned first_step, int line) {
+  Fibre& me = in_kernel("a warp function", line);
+  Block& block = *worker->block;
+  Warp& warp = block.warps[me.warp];
+  const unsigned lane = me.lane;
+  if (!warp.arrived) warp.chain = chain;
+  else if (warp.chain != chain) warp.uniform = false;
+  warp.value[lane] = word;
+  warp.source[lane] = (uint8_t)(lane ^ first_step);
+  me.deposit = both;
+  together(*worker, block, warp, me, kFullMask, WarpKind::Butterfly, line);
+  word = warp.result[lane];
+  return warp.fused >> lane & 1;
+}
+
 unsigned long long vote(unsigned mask, Vote kind, unsigned long long value, int line) {
   Fibre& me = in_kernel("a warp function", line);
   Block& block = *worker->block;
@@ -237,22 +238,6 @@ unsigned long long vote(unsigned mask, Vote kind, unsigned long long value, int 
   warp.source[lane] = (uint8_t)kind;
   together(*worker, block, warp, me, mask, WarpKind::Vote, line);
   return warp.result[lane];
-}
-
-bool butterfly_words(unsigned mask, unsigned long long& word, const ButterflyLoop& loop, ButterflySteps steps, void* operation, int line) {
-  Fibre& me = in_kernel("a warp function", line);
-  Block& block = *worker->block;
-  Warp& warp = block.warps[me.warp];
-  const unsigned lane = me.lane;
-  if (!warp.arrived) warp.loop = loop;
-  else if (!(warp.loop == loop)) warp.uniform = false;
-  warp.value[lane] = word;
-  warp.source[lane] = (uint8_t)source_lane(lane, loop.how, (unsigned)loop.first, (unsigned)loop.width);
-  me.deposit = operation;
-  me.complete = (Complete)(void*)steps;
-  together(*worker, block, warp, me, mask, WarpKind::Butterfly, line);
-  word = warp.result[lane];
-  return warp.fused >> lane & 1;
 }
 
 }  // namespace emulator

@@ -1,4 +1,4 @@
-// The seam of a submission whose host code has been recorded elsewhere: does what its tape says, in its order.
+// What a submission's host code asked for when it was recorded: does what the tape says, in its order.
 //
 // The file `tape` holds one piece of work a line: `variable NAME ADDRESS BYTES` (what stands for a variable's address),
 // `launch KERNEL GRID×3 BLOCK×3 SHARED COOPERATIVE ARGUMENTS [CLUSTER×3]`, `fill TO VALUE BYTES`, `copy TO FROM BYTES`, `upload TO DATA`.
@@ -14,7 +14,6 @@
 #include "../runtime/check.h"
 #include "../runtime/device_memory.h"
 #include "../runtime/findings.h"
-#include "host.h"
 #include "ptx/module.h"
 
 namespace emulator {
@@ -49,7 +48,7 @@ static std::string from_hex(const std::string& text) {
   return out;
 }
 
-static void start(std::istream& line, cudaStream_t stream) {
+static const char* start(std::istream& line, const Slice& slice, bool last) {
   std::string name, hex;
   dim3 grid, block, cluster(0, 0, 0);
   size_t shared = 0;
@@ -67,9 +66,8 @@ static void start(std::istream& line, cudaStream_t stream) {
     word = real(word);
     memcpy(arguments_of_launch + at, &word, 8);
   }
-  if (shared > kSharedPerBlock) allow_dynamic_shared(kernel->shown, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);  // the recorder has asked for leave
   if (!cluster.x) cluster = kernel->cluster.x ? kernel->cluster : dim3(1, 1, 1);
-  run(LaunchRequest{0, kernel->shown, grid, block, shared, stream, cooperative, kernel->run, arguments_of_launch, cluster});
+  return run(LaunchRequest{kernel->shown, grid, block, shared, cooperative, kernel->run, arguments_of_launch, cluster, slice, last});
 }
 
 static void change(const std::string& what, std::istream& line) {
@@ -77,7 +75,6 @@ static void change(const std::string& what, std::istream& line) {
   size_t size = 0;
   int value = 0;
   std::string hex;
-  const DeviceAccess access;
   if (what == "fill") {
     line >> to >> value >> size;
     memset(place(to, size), value, size);
@@ -95,28 +92,43 @@ static void change(const std::string& what, std::istream& line) {
   mark_written((char*)real(to), size, true);
 }
 
-static void replay(const Arguments& arguments) {
+static void name_variable(std::istream& line) {
+  StandIn each;
+  std::string name;
+  line >> name >> each.start >> each.size;
+  const ptx::Global* known = ptx::global(name.c_str());
+  if (!known || known->size < each.size) damaged("the tape names a variable that is not there");
+  each.real = (char*)known->address;
+  stand_ins.push_back(each);
+}
+
+static std::vector<std::string> lines_of_tape(size_t& last_launch) {
   std::ifstream tape("tape");
-  std::string text, what, name;
+  std::vector<std::string> lines;
+  for (std::string text; std::getline(tape, text);) {
+    if (!text.compare(0, 7, "launch ")) last_launch = lines.size();
+    lines.push_back(text);
+  }
+  return lines;
+}
+
+std::string replay(const Slice& slice) {
+  size_t last_launch = 0;
+  const std::vector<std::string> lines = lines_of_tape(last_launch);
+  std::string what;
   stand_ins.clear();
-  while (std::getline(tape, text)) {
-    std::istringstream line(text);
+  for (size_t at = 0; at < lines.size(); ++at) {
+    std::istringstream line(lines[at]);
     line >> what;
     if (what == "variable") {
-      StandIn each;
-      line >> name >> each.start >> each.size;
-      const ptx::Global* known = ptx::global(name.c_str());
-      if (!known || known->size < each.size) damaged("the tape names a variable that is not there");
-      each.real = (char*)known->address;
-      stand_ins.push_back(each);
-    } else if (what == "launch") {
-      start(line, arguments.stream());
-    } else {
+      name_variable(line);
+    } else if (what != "launch") {
       change(what, line);
+    } else if (const char* error = start(line, slice, at == last_launch)) {
+      return error;
     }
   }
+  return "";
 }
 
 }  // namespace emulator
-
-void emulator_call_seam(const emulator::Arguments& arguments) { emulator::replay(arguments); }

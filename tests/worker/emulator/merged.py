@@ -10,7 +10,7 @@ import numpy as np
 from tests.worker.emulator.conftest import LIMITS, Emulated
 from tests.worker.emulator.samples import CTYPES, Array, Arrays, Sample
 from worker.emulator.run import Ran
-from worker.emulator.toolchain import Pass, rewriter
+from worker.emulator.toolchain import Pass
 
 INPUTS, OUTPUTS, NUMBERS = ("a", "b", "c", "d"), ("x", "y"), ("i", "j", "k")
 SIGNATURE = (
@@ -19,11 +19,6 @@ SIGNATURE = (
     f"{', '.join(f'int {name}' for name in NUMBERS)}, float f, cudaStream_t stream)"
 )
 NOTHING = np.zeros(1, np.float32)
-
-
-def serial(sample: Sample) -> bool:
-    """Whether its blocks run on one worker; one such file in a submission makes it true of all."""
-    return bool(rewriter().rewrite(sample.source, "k.cu").serial)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The capstone graded by the emulator: rewritten, compiled and run in the sandbox, judged outside.
+"""The capstone graded by the emulator: compiled, recorded and played in the sandbox, judged outside.
 
 Here at the lengths that are not measured; tests/worker/emulator/test_service.py takes the whole way, and `stage verify`
 grades every file.
@@ -12,7 +12,6 @@ from kernelgate.protocol import Result
 from kernelgate.settings import settings
 from kernelgate.stages import Backend, Stage, load_stage
 from kernelgate.verdicts import Verdict
-from worker.emulator import backend, routes
 from worker.emulator.toolchain import Toolchain
 from worker.grade import grade
 from worker.judging.grader import Grader
@@ -29,15 +28,18 @@ SUBMISSIONS = {
     "contract_violation/input_scribbled.cu": "'qkv' was changed",
     "contract_violation/side_stream_not_joined.cu": "is never waited for: record an event there",
     "contract_violation/driver_call.cu": "cuCtxGetCurrent",
-    "runtime_error/reads_device_pointer.cu": "host code ended with signal 11",
-    "runtime_error/exits_before_main.cu": "the host code ended the process",
+    "runtime_error/reads_device_pointer.cu": "signal 11; device pointers cannot be read there",
+    "runtime_error/exits_before_main.cu": "The process exited while it was loaded",
     "runtime_error/shared_memory_not_asked_for.cu": "the last CUDA error is cudaErrorInvalidValue.",
-    "compile_error/syntax.cu": "attention.cu:11: error: ",
+    "compile_error/syntax.cu": "attention.cu(11): error: ",
     "compile_error/no_kernel.cu": "no __global__ function",
     "compile_error/secret_include.cu": "No such file",
     "gate_missed/cached_by_content.cu": "Both calls were made by one process",
     "wrong_answer/racing_sum.cu": "took the threads in another order",
-    "accepted/inline_ptx.cu": "inline assembly ('",
+    "accepted/inline_ptx.cu": "emulated: speed not judged on this machine",
+    "gate_missed/cub_grid_sync.cu": "emulated: speed not judged on this machine",
+    "wrong_answer/inline_ptx_alpha_missing_on_l.cu": "Alpha is missing on l",
+    "wrong_answer/cached_by_pointer.cu": "NaN",
     "accepted/launch_attributes.cu": "emulated: speed not judged on this machine",
 }
 
@@ -46,13 +48,6 @@ SUBMISSIONS = {
 def stage(compiler: Toolchain) -> Stage:
     del compiler
     return load_stage(settings().graders_dir / "online_attention").short()
-
-
-@pytest.fixture(autouse=True)
-def without_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests are about rewritten source: neither nvcc's report of registers nor its PTX is asked for."""
-    monkeypatch.setattr(backend, "kernel_resources", lambda _: ())
-    monkeypatch.setattr(routes, "no_nvcc", lambda: "nvcc is switched off")
 
 
 def graded(stage: Stage, sandbox: Sandbox, name: str) -> Result:
@@ -67,7 +62,6 @@ def test_a_submission_gets_its_verdict_and_its_words(stage: Stage, sandbox: Sand
     assert result.backend is Backend.EMULATOR
     assert (result.verdict, result.reason) == (wanted.verdict, wanted.reason), result.message
     assert SUBMISSIONS[name] in result.message
-    assert "emulator" not in result.log.replace("kernels/emulator", "")
 
 
 def test_the_starter_ends_as_correct_with_its_gate_unjudged(

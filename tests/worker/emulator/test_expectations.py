@@ -88,9 +88,9 @@ def stating(stage: Stage) -> Callable[[str], Stage]:
 
 
 def test_a_statement_keeps_the_folders_verdict_unless_it_names_another(stating: Callable[[str], Stage]) -> None:
-    text = '["compile_error/syntax.cu"]\nreason = "nvcc_error"\nemulator = { reason = "compiler_error" }\n'
+    text = '["compile_error/syntax.cu"]\nreason = "nvcc_error"\nemulator = { reason = "compile_time" }\n'
     syntax = next(it for it in stating(text).examples() if it.path.name == "syntax.cu")
-    assert syntax.emulator == Expectation(verdict=Verdict.COMPILE_ERROR, reason="compiler_error")
+    assert syntax.emulator == Expectation(verdict=Verdict.COMPILE_ERROR, reason="compile_time")
 
 
 @pytest.mark.parametrize(

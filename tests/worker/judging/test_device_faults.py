@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelgate.stages import Limits
+from kernelgate.stages import Limits, Tolerance
 from kernelgate.verdicts import Verdict
 from worker.emulator.findings import KINDS
 from worker.gpu.faults import FAULTS, ending
@@ -81,3 +81,25 @@ def test_a_repeat_is_compared_bit_for_bit_but_nan_is_nan() -> None:
         with pytest.raises(Failure, match=rf"differ in 1 of 3 values of out, first at \[{at}\]") as raised:
             check_repeat("c", "out", first, second)
         assert (raised.value.verdict, raised.value.reason) == (Verdict.WRONG_ANSWER, "not_repeatable")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "agree"),
+    [
+        (1.0, 1.0009, True),
+        (1.0, 1.0021, False),
+        (np.inf, np.inf, True),
+        (np.inf, -np.inf, False),
+        (1.0, np.inf, False),
+        (np.nan, 1.0, False),
+        (np.nan, np.nan, True),
+    ],
+)
+def test_a_stage_may_ask_that_two_runs_agree_within_the_tolerance(first: float, second: float, agree: bool) -> None:
+    one, other = (np.array([value], np.float32) for value in (first, second))
+    tolerance = Tolerance(absolute=1e-3, relative=1e-3)
+    if agree:
+        check_repeat("c", "y", one, other, tolerance=tolerance)
+        return
+    with pytest.raises(Failure, match="differ in 1 of 1 values of y"):
+        check_repeat("c", "y", one, other, tolerance=tolerance)

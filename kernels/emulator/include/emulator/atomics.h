@@ -16,38 +16,3 @@ EMULATOR_UNCHECKED T atomic_update(T* address, Update update) {
   return old;
 }
 }  // namespace emulator
-
-// always_inline, so that the caller noted above is the submission's own line.
-#define EMULATOR_ATOMIC(name, type, expression)                                                                \
-  inline __attribute__((always_inline)) type name(type* address, type v) {                                    \
-    return ::emulator::atomic_update(address, [v](type old) { (void)old; return (type)(expression); });       \
-  }                                                                                                            \
-  inline __attribute__((always_inline)) type name##_block(type* address, type v) { return name(address, v); } \
-  inline __attribute__((always_inline)) type name##_system(type* address, type v) { return name(address, v); }
-#define EMULATOR_ATOMICS(type)                       \
-  EMULATOR_ATOMIC(atomicAdd, type, old + v)          \
-  EMULATOR_ATOMIC(atomicSub, type, old - v)          \
-  EMULATOR_ATOMIC(atomicExch, type, v)               \
-  EMULATOR_ATOMIC(atomicMin, type, (v < old ? v : old)) \
-  EMULATOR_ATOMIC(atomicMax, type, (v > old ? v : old))
-#define EMULATOR_INTEGER_ATOMICS(type)        \
-  EMULATOR_ATOMICS(type)                      \
-  EMULATOR_ATOMIC(atomicAnd, type, old & v)   \
-  EMULATOR_ATOMIC(atomicOr, type, old | v)    \
-  EMULATOR_ATOMIC(atomicXor, type, old ^ v)   \
-  inline __attribute__((always_inline)) type atomicCAS(type* address, type compare, type v) {               \
-    return ::emulator::atomic_update(address, [compare, v](type old) { return old == compare ? v : old; }); \
-  }
-EMULATOR_INTEGER_ATOMICS(int)
-EMULATOR_INTEGER_ATOMICS(unsigned)
-EMULATOR_INTEGER_ATOMICS(long long)
-EMULATOR_INTEGER_ATOMICS(unsigned long long)
-EMULATOR_ATOMICS(float)
-EMULATOR_ATOMICS(double)
-EMULATOR_ATOMIC(atomicInc, unsigned, (old >= v ? 0u : old + 1))
-EMULATOR_ATOMIC(atomicDec, unsigned, (old == 0 || old > v ? v : old - 1))
-inline __attribute__((always_inline)) unsigned short atomicCAS(unsigned short* address, unsigned short compare, unsigned short v) {
-  return ::emulator::atomic_update(address, [compare, v](unsigned short old) { return old == compare ? v : old; });
-}
-#undef EMULATOR_INTEGER_ATOMICS
-#undef EMULATOR_ATOMICS

@@ -4,7 +4,6 @@
 // Plain __thread data, not thread_local: the latter is read through a wrapper call in every expression.
 extern __thread uint3 threadIdx, blockIdx;
 extern __thread dim3 blockDim, gridDim;
-static constexpr int warpSize = 32;
 
 namespace emulator {
 
@@ -22,15 +21,10 @@ unsigned long long shuffle_word(unsigned mask, unsigned long long value, Source 
 // The result; for MatchAll, bit 32 says whether all are equal.
 unsigned long long vote(unsigned mask, Vote kind, unsigned long long value, int line);
 
-// The rest of a loop `for (step = first; …) value = operation(value, shuffle(value, step))`: steps are halved down to 1 or,
-// with `up_to`, doubled while below it.
-struct ButterflyLoop {
-  Source how;
-  int first, up_to, width;
-  bool operator==(const ButterflyLoop& o) const { return how == o.how && first == o.first && up_to == o.up_to && width == o.width; }
-};
-using ButterflySteps = void (*)(unsigned long long* words, const ButterflyLoop& loop, void* operation);
-bool butterfly_words(unsigned mask, unsigned long long& word, const ButterflyLoop& loop, ButterflySteps steps, void* operation, int line);
+// All that is left of a chain `value = both(value, shuffle(value, lane ^ step))`, done for 32 lanes at once. Where not all of them
+// stand in the same chain, it is a shuffle by the first step alone, and false.
+using Butterfly = void (*)(unsigned long long* words, void* both);
+bool butterfly(unsigned long long& word, Butterfly chain, void* both, unsigned first_step, int line);
 
 unsigned lane();
 unsigned active_mask(int line);
@@ -49,16 +43,3 @@ inline void loop() {
 }
 
 }  // namespace emulator
-
-#define __syncthreads() ((void)::emulator::barrier(__LINE__, ::emulator::Barrier::Plain, 0))
-#define __syncthreads_count(p) ::emulator::barrier(__LINE__, ::emulator::Barrier::Count, !!(p))
-#define __syncthreads_and(p) ::emulator::barrier(__LINE__, ::emulator::Barrier::And, !!(p))
-#define __syncthreads_or(p) ::emulator::barrier(__LINE__, ::emulator::Barrier::Or, !!(p))
-#define __trap() ::emulator::device_trap("__trap()", __LINE__)
-#define __brkpt() ((void)0)
-
-inline void __threadfence() { ::emulator::fence(); }
-inline void __threadfence_block() { ::emulator::fence(); }
-inline void __threadfence_system() { ::emulator::fence(); }
-inline void __nanosleep(unsigned, int line = __builtin_LINE()) { ::emulator::spin(line); }
-inline long long clock64() { return ::emulator::ticks(); }

@@ -1,6 +1,6 @@
-// What <cuda/barrier>, <cuda/pipeline> and <cuda/atomic> are made of.
+// Releases, acquires, and barriers that are objects in memory.
 #pragma once
-#include "../cuda_runtime.h"
+#include "kernel.h"
 
 namespace emulator {
 // Tell the check build that what this thread did before a release is seen by whoever acquires the object afterwards.
@@ -16,13 +16,3 @@ EMULATOR_UNCHECKED unsigned barrier_arrive(BarrierState* state, unsigned count, 
 EMULATOR_UNCHECKED void barrier_wait(BarrierState* state, unsigned phase, int line);
 EMULATOR_UNCHECKED bool barrier_passed(BarrierState* state, unsigned phase);
 }  // namespace emulator
-
-namespace cuda {
-enum thread_scope { thread_scope_system, thread_scope_device, thread_scope_block, thread_scope_thread };
-template <size_t Alignment>
-struct aligned_size_t {
-  size_t value;
-  constexpr explicit aligned_size_t(size_t v) : value(v) {}
-  constexpr operator size_t() const { return value; }
-};
-}  // namespace cuda

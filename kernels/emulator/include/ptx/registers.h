@@ -1,15 +1,14 @@
 // Registers: a variable each, of the width that PTX declares. An instruction reads one as the type that it computes in, and
 // writes one with the rule of its type: a narrower integer is extended as its sign says.
 #pragma once
-#include "../cuda_bf16.h"
-#include "../cuda_fp16.h"
+#include "../emulator/sixteen_bit.h"
 
 #define PTX_INLINE inline __attribute__((always_inline))
 
 namespace ptx {
 
-typedef __half Half;
-typedef __nv_bfloat16 Brain;
+typedef ::emulator::SixteenBit<::emulator::HalfFormat> Half;
+typedef ::emulator::SixteenBit<::emulator::BrainFormat> Brain;
 template <class T>
 struct Two {
   T x, y;  // x in the lower half

@@ -21,6 +21,30 @@ PTX_INLINE uint32_t shuffled(uint32_t value, uint32_t b, uint32_t c, uint32_t ma
   return (uint32_t)::emulator::shuffle_word(mask, value, ::emulator::Source::Index, from, 32, line);
 }
 
+template <class T, class Both, unsigned... Steps>
+EMULATOR_UNCHECKED void fold_lanes(unsigned long long* words, void* given) {
+  const Both& both = *static_cast<Both*>(given);
+  T now[32], other[32];
+  for (unsigned lane = 0; lane < 32; ++lane) now[lane] = as<T>((uint32_t)words[lane]);
+  for (const unsigned step : {Steps...}) {
+    for (unsigned lane = 0; lane < 32; ++lane) other[lane] = now[lane ^ step];
+    for (unsigned lane = 0; lane < 32; ++lane) now[lane] = both(now[lane], other[lane]);
+  }
+  for (unsigned lane = 0; lane < 32; ++lane) words[lane] = as<uint32_t>(now[lane]);
+}
+// A chain of butterfly shuffles over a whole warp, each followed by the same operation.
+template <class T, unsigned First, unsigned... Rest, class Both>
+PTX_INLINE T butterfly(T value, Both both, int line) {
+  unsigned long long word = as<uint32_t>(value);
+  if (::emulator::butterfly(word, &fold_lanes<T, Both, First, Rest...>, &both, First, line)) return as<T>((uint32_t)word);
+  value = both(value, as<T>((uint32_t)word));
+  for (const unsigned step : {Rest...}) {
+    const int from = (int)(::emulator::lane() ^ step);
+    value = both(value, as<T>((uint32_t)::emulator::shuffle_word(0xffffffffu, as<uint32_t>(value), ::emulator::Source::Index, from, 32, line)));
+  }
+  return value;
+}
+
 template <class T>
 PTX_INLINE T reduced(uint32_t mask, T value, ::emulator::Vote kind, int line) {
   return (T)::emulator::vote(mask, kind, (uint32_t)value, line);

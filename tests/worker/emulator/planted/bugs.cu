@@ -74,7 +74,6 @@ KERNEL(local_array_overrun) {
     for (int i = 0; i < 8; ++i) sum += local[(i * 3 + (int)T) & 7];
     y[T] = sum;
 }
-KERNEL(freed_array) { y[T] = x[T]; }
 KERNEL(host_pointer) { y[T] = x[T]; }
 KERNEL(null_pointer) { y[T] = x[T]; }
 KERNEL(constant_write) { const_cast<float*>(fixed)[T & 3] = x[T]; y[T] = fixed[T & 3]; }
@@ -139,7 +138,6 @@ extern "C" void bugs(const float* x, float* y, int bug, cudaStream_t stream) {
     float* other = nullptr;
     const int zero = 0;
     switch (bug) {
-        case FREED: cudaMalloc(&other, 256); cudaMemcpyAsync(other, x, 256, cudaMemcpyDeviceToDevice, stream); cudaFree(other); break;
         case HOST: other = (float*)calloc(64, 4); break;
         case NULL_POINTER: break;
         default: other = const_cast<float*>(x);

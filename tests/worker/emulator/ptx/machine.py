@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kernelgate.stages import Limits
-from worker.emulator.build import Programs, Seam, build_translated
-from worker.emulator.ptx import address
+from worker.emulator.build import build
 from worker.emulator.run import Call, Ran, run
+from worker.emulator.script import address
 from worker.emulator.toolchain import Pass, toolchain, translator
 from worker.sandbox import Sandbox
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 LIMITS = Limits(wall_s=60, case_s=10, memory_mb=2048)
-SEAM = Seam("seam", "", "kernel.cu")
+FILE = "kernel.cu"
 
 
 @dataclass(frozen=True)
@@ -37,22 +37,30 @@ class Launch:
         return f"launch {self.kernel} {sizes} {arguments}" + (f" {self.cluster} 1 1" if self.cluster else "")
 
 
+@dataclass(frozen=True)
+class Programs:
+    """A module's program for each pass that was asked for."""
+
+    executables: Mapping[Pass, bytes]
+
+
 def programs(text: str, sandbox: Sandbox, passes: Sequence[Pass] = (Pass.PLAIN,)) -> Programs:
     """A module's programs. Raises PtxError, or Failure, as grading does."""
-    return build_translated(toolchain(), translator().translate(HEAD + text, SEAM.file).text, passes, sandbox=sandbox)
+    translated = translator().translate(HEAD + text, FILE).text
+    return Programs({each: build(toolchain(), translated, each, sandbox) for each in passes})
 
 
 def played(
     made: Programs, sandbox: Sandbox, launches: Sequence[Launch], given: np.ndarray, size: int, build: Pass = Pass.PLAIN
 ) -> Ran:
     """Runs the launches on `given`; `size`: bytes of the array that is written."""
-    return run(sandbox, SEAM, build, made.executables[build], called(launches, given, size), limits=LIMITS)
+    return run(sandbox, FILE, build, made.executables[build], called(launches, given, size), limits=LIMITS)
 
 
 def called(launches: Sequence[Launch], given: np.ndarray, size: int) -> Call:
     places = {"given": address(0, given.nbytes), "written": address(1, size)}
     tape = "".join(f"{launch.line(*places.values())}\n" for launch in launches)
-    return Call({"given": given}, {"written": size}, {}, addresses=places, tape=tape)
+    return Call({"given": given}, {"written": size}, {}, places, tape)
 
 
 def words(

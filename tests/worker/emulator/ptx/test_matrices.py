@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tests.worker.emulator.ptx import matrix_kernels
-from tests.worker.emulator.ptx.machine import Launch, played, programs
+from tests.worker.emulator.ptx.machine import Launch, Programs, played, programs
 from tests.worker.emulator.ptx.matrix_kernels import PRODUCTS, WHOLE, Product, Whole, drawn, stored
-from worker.emulator.build import Programs
 from worker.emulator.toolchain import Toolchain
 from worker.sandbox import Sandbox
 

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from tests.worker.emulator.ptx import barrier_kernels, control_kernels, memory_kernels
-from tests.worker.emulator.ptx.machine import Launch, played, programs
+from tests.worker.emulator.ptx.machine import Launch, Programs, played, programs
 from tests.worker.emulator.ptx.matrix_kernels import module
 from tests.worker.emulator.ptx.sample import GIVEN, WORDS, Sample, low
-from worker.emulator.build import Programs
 from worker.emulator.toolchain import Toolchain, translator
 from worker.sandbox import Sandbox
 

@@ -13,7 +13,7 @@ import pytest
 
 from kernelgate.stages import Case, Seam, Spec, Stage
 from tests.worker.emulator.ptx.public_kernels import FOLDER, PUBLIC, Public
-from worker.emulator import ptx
+from worker.emulator import run_cases
 from worker.emulator.toolchain import Toolchain
 from worker.judging.failures import Failure
 from worker.judging.grader import Grader
@@ -52,7 +52,7 @@ def test_a_public_kernel_gives_numpys_answer(compiler: Toolchain, sandbox: Sandb
     stage = stage_of(sample)
     job = Job(stage, sample.source, Grader(stage), sandbox, "7e57" * 8, Phases(Unwatched()))
     try:
-        (ran,) = ptx.run_cases(job)
+        (ran,) = run_cases(job)
     except Failure as failure:
         pytest.fail(f"{failure.verdict}, {failure.reason}: {failure.message}\n{failure.log[:2000]}")
     y = np.frombuffer(ran.outputs["y"].data, np.float32)

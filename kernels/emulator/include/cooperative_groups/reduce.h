@@ -1,3 +1,0 @@
-// In cooperative_groups.h here.
-#pragma once
-#include "../cooperative_groups.h"

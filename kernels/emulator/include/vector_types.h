@@ -1,3 +1,0 @@
-// Part of what cuda_runtime.h declares here.
-#pragma once
-#include "cuda_runtime.h"

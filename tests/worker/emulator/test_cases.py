@@ -1,0 +1,63 @@
+"""Small files, each reduced from what public code or a report did to the product, and what they must get."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from kernelgate.protocol import Result
+from kernelgate.stages import Spec, Stage
+from worker.emulator.toolchain import Toolchain
+from worker.grade import grade
+from worker.sandbox import Sandbox
+
+FOLDER = Path(__file__).parent / "cases"
+RIGHT = (
+    "clock_without_time_h",
+    "cub_only",
+    "header_lacks_block_tile_memory",
+    "header_not_there",
+    "other_spelling_of_vote",
+    "vector_atomics",
+)
+RACES = ("clamped_reads", "one_warp_read_shuffle_write", "race_told_with_one_thread")
+
+
+def graded(name: str, sandbox: Sandbox, stage: str = "sum", **changes: str) -> Result:
+    folder = FOLDER / "stages" / stage
+    stated = tomllib.loads((folder / "stage.toml").read_text()) | changes
+    files = {"grader.py": (folder / "grader.py").read_bytes()}
+    source = (FOLDER / f"{name}.cu").read_bytes()
+    return grade(Stage(folder, Spec.model_validate(stated), files), source, sandbox=sandbox, seed="5eed" * 8)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_nvcc_takes_is_graded(compiler: Toolchain, sandbox: Sandbox, name: str) -> None:
+    del compiler
+    result = graded(name, sandbox)
+    assert (result.verdict, result.reason) == ("accepted", "passed"), result.message
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_a_race_has_two_threads(compiler: Toolchain, sandbox: Sandbox, name: str) -> None:
+    del compiler
+    result = graded(name, sandbox, "halve" if name == "clamped_reads" else "sum")
+    assert (result.verdict, result.reason) == ("wrong_answer", "race"), result.message
+    assert "The other access is a " in result.message
+
+
+def test_how_runs_have_to_agree_is_the_stages_word(compiler: Toolchain, sandbox: Sandbox) -> None:
+    """A sum by atomics is right within the tolerance, and its last bit depends on the order."""
+    del compiler
+    strict, lenient = (graded("atomic_add_of_floats", sandbox, repeatable=how) for how in ("bits", "tolerance"))
+    assert (strict.verdict, strict.reason) == ("wrong_answer", "not_repeatable"), strict.message
+    assert (lenient.verdict, lenient.reason) == ("accepted", "passed"), lenient.message
+
+
+def test_a_missing_extern_c_is_named_with_the_function_that_was_found(compiler: Toolchain, sandbox: Sandbox) -> None:
+    del compiler
+    result = graded("no_extern_c", sandbox)
+    assert (result.verdict, result.reason) == ("contract_violation", "missing_function")
+    assert '`solve(float const*, float*, int)`, a C++ function: `extern "C"` is missing' in result.message

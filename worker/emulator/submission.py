@@ -1,0 +1,160 @@
+"""One CUDA submission as the CPU plays it: compiled by nvcc, translated from PTX, compiled again for each pass, recorded.
+
+The host code runs in the sandbox without any array and leaves a tape for each case, as for a GPU (docs/tape.md). The tapes
+are played by a program of ours around the translated kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from threading import Event
+from types import TracebackType
+
+import numpy as np
+
+from kernelgate.reasons import Reason
+from kernelgate.stages import Case
+from kernelgate.verdicts import Phase
+from worker.emulator.build import build
+from worker.emulator.run import Call
+from worker.emulator.script import VIRTUAL, Machine, placed, plain_name, script
+from worker.emulator.toolchain import Pass, toolchain, translator
+from worker.judging.failures import Failure
+from worker.judging.grader import Arrays
+from worker.judging.job import Job
+from worker.recording.compile import Compiled, compile_cuda, demangled
+from worker.recording.placement import WORKSPACE, Buffer, Edge
+from worker.recording.record import Take, record
+from worker.recording.seam import DTYPES, Kind, parameters
+from worker.recording.tape import Tape
+
+
+class Submission:
+    """Programs and calls of one submission. Its programs are compiled on threads; leaving the `with` block stops that."""
+
+    def __init__(self, job: Job, machine: Machine = VIRTUAL) -> None:
+        self.job = job
+        self.machine = machine
+        self.seam = parameters(job.stage.spec.seam.signature)
+        self.file = job.stage.spec.file
+        self.made: dict[str, Arrays] = {}
+        self._tapes: dict[str, Tape] = {}
+        self._programs: dict[Pass, Future[bytes]] = {}
+        self._stop = Event()
+        self._threads = ThreadPoolExecutor(max_workers=1 + len(Pass), thread_name_prefix="submission")
+
+    def __enter__(self) -> Submission:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def stop(self) -> None:
+        """Ends what still runs for it: nobody waits for that any more."""
+        self._stop.set()
+
+    def stopped(self) -> bool:
+        return self._stop.is_set() or self.job.cancelled()
+
+    # ------------------------------------------------------------------------------------------- what is compiled
+
+    def compile(self, passes: Sequence[Pass]) -> Compiled:
+        """Compiles and translates; the programs of `passes` follow on threads. Raises Failure."""
+        job, tools = self.job, toolchain()
+        compiled = compile_cuda(job, self.machine.target)
+        with job.phases.during(Phase.COMPILE):
+            text = self._translated(compiled)
+        for each in passes:
+            self._programs[each] = self._threads.submit(build, tools, text, each, job.sandbox, self.stopped)
+        return compiled
+
+    def program(self, which: Pass) -> bytes:
+        """The program of a pass, waited for. Raises Failure."""
+        return self._programs[which].result()
+
+    def _translated(self, compiled: Compiled) -> str:
+        names = list(compiled.cubin.kernels)
+        shown = tuple(zip(names, demangled(self.job.sandbox, names), strict=True))
+        text = translation(compiled.ptx.decode(errors="replace"), self.file, shown)
+        if isinstance(text, Failure):
+            raise Failure(text.reason, text.message, log=self.job.log)
+        return text
+
+    def record(self, compiled: Compiled, cases: Sequence[Case]) -> None:
+        """Runs the host code once for each case. Raises Failure for what it did."""
+        takes = [Take(case, Edge.END, self._buffers(case)) for case in cases]
+        tapes = record(self.job, compiled, self.machine.device, takes)
+        self._tapes = {take.case.name: tapes[take.label] for take in takes}
+
+    # --------------------------------------------------------------------------------------------- what is played
+
+    def inputs(self, case: Case) -> Arrays:
+        if case.name not in self.made:
+            self.made[case.name] = self.job.grader.inputs(case, self.job.seed)
+        return self.made[case.name]
+
+    def foresee(self, cases: Sequence[Case]) -> Future[None]:
+        """Makes all inputs while a compiler runs, and starts computing the references, the longest first."""
+
+        def prepare() -> None:
+            for case in sorted(cases, key=lambda case: -self.size(case)):
+                self.job.grader.foresee(case, self.inputs(case))
+
+        return self._threads.submit(prepare)
+
+    def decoy(self, case: Case) -> Arrays:
+        """Other inputs for the same case."""
+        return self._given(self.job.grader.inputs(case, f"{self.job.seed}-decoy"))
+
+    def size(self, case: Case) -> int:
+        """Bytes of a case's arrays."""
+        return sum(array.nbytes for array in self._given(self.inputs(case)).values()) + sum(self._sizes(case).values())
+
+    def call(self, case: Case) -> Call:
+        """What a program plays a case with."""
+        buffers, inputs = self._buffers(case), self._given(self.inputs(case))
+        scratch = {plain_name(name): it.size for name, it in buffers.items() if name == WORKSPACE}
+        addresses = {plain_name(name): it.address for name, it in buffers.items()}
+        return Call(inputs, self._sizes(case), scratch, addresses, script(self._tapes[case.name]))
+
+    def written(self, case: Case, data: Mapping[str, bytes]) -> Arrays:
+        """The outputs as arrays of the case's shapes."""
+        shapes = self.job.grader.output_shapes(case)
+        return {
+            part.name: np.frombuffer(data[part.name], DTYPES[part.type]).reshape(shapes[part.name])
+            for part in self.seam
+            if part.kind is Kind.OUTPUT
+        }
+
+    def _given(self, inputs: Arrays) -> Arrays:
+        return {part.name: inputs[part.name] for part in self.seam if part.kind is Kind.INPUT}
+
+    def _sizes(self, case: Case) -> dict[str, int]:
+        shapes = self.job.grader.output_shapes(case)
+        return {
+            part.name: int(np.prod(shapes[part.name])) * np.dtype(DTYPES[part.type]).itemsize
+            for part in self.seam
+            if part.kind is Kind.OUTPUT
+        }
+
+    def _buffers(self, case: Case) -> dict[str, Buffer]:
+        inputs = {name: array.nbytes for name, array in self._given(self.inputs(case)).items()}
+        return placed(inputs, self._sizes(case), self.job.stage.spec.limits.workspace_kb << 10)
+
+
+@lru_cache(maxsize=8)
+def translation(ptx: str, file: str, shown: tuple[tuple[str, str], ...]) -> str | Failure:
+    """A module as C++, or why it cannot be emulated. shown: kernels' names for people. Kept, for files that come again."""
+    module = translator()
+    try:
+        return str(module.translate(ptx, file, dict(shown)).text)
+    except module.PtxError as error:
+        where = f", line {error.line}" if error.line else ""
+        kernel = f", kernel {error.kernel[:200]}" if error.kernel else ""
+        message = f"{file}{where}{kernel}: {error.message}; docs/emulator.md says what is."
+        return Failure(Reason.CANNOT_EMULATE, message)
