@@ -32,6 +32,8 @@ TOLERATED, AGREED = 0.03, 0.015
 """Beside a submission a baseline may be so much slower than it was alone; beyond that it is timed alone again, and has to
 agree.
 """
+EVENTS_MS = 0.002
+"""And by so much in any case: events tell microseconds, not parts of them."""
 Facts = Mapping[str, str | float]
 Hold = Callable[[Player, str, int], tuple[Side, Facts]]
 """Makes a player hold so many calls under a name."""
@@ -75,7 +77,7 @@ class HeldBaseline:
         """Whether the baseline was slower beside the submission than it is by itself, as far as is known already."""
         if measured_ms < self.alone_ms:
             self.alone_ms = measured_ms
-        return measured_ms > (1 + TOLERATED) * self.alone_ms
+        return measured_ms > (1 + TOLERATED) * self.alone_ms + EVENTS_MS
 
     def check_alone(self, measured_ms: float) -> None:
         """To be asked when `slowed`, after the submission's player has been closed. Raises Failure unless the card is slower
@@ -83,7 +85,7 @@ class HeldBaseline:
         """
         self.ahead()
         self.alone_ms = self.time_alone()
-        if measured_ms > (1 + AGREED) * self.alone_ms:
+        if measured_ms > (1 + AGREED) * self.alone_ms + EVENTS_MS:
             case = self.side.case
             message = (
                 f"Case {case}: beside the submission the baseline took {measured_ms:.4f} ms, by itself {self.alone_ms:.4f} ms: "
