@@ -80,8 +80,8 @@ class _Translation:
 
     def _writer(self, at: int, it: Function, called: dict[str, tuple[str, int, int]]) -> FunctionWriter:
         """A writer that knows which registers are better held as floats: that takes a first look at the whole function."""
-        name, held = f"{'k' if it.entry else 'f'}{at}", {}
-        first = FunctionWriter(it, name, self.places, called, self._shown(it), held)
+        name = f"{'k' if it.entry else 'f'}{at}"
+        first = FunctionWriter(it, name, self.places, called, self._shown(it), {})
         first.write(waits=False)
         return FunctionWriter(it, name, self.places, called, self._shown(it), first.emitter.kept())
 

@@ -236,8 +236,9 @@ class FunctionWriter:
         combine = f"[](const {CTYPES[kind]} a, const {CTYPES[kind]} b) -> {CTYPES[kind]} {{ return {both}; }}"
         steps = ", ".join(map(str, chain.steps))
         value = self.emitter.read(chain.value, kind)
+        result = chain.result or Name("_")
         return self.emitter.assign(
-            chain.result, kind, f"ptx::butterfly<{CTYPES[kind]}, {steps}>({value}, {combine}, {chain.start.line})"
+            result, kind, f"ptx::butterfly<{CTYPES[kind]}, {steps}>({value}, {combine}, {chain.start.line})"
         )
 
     def _computed(self, it: Instruction, form: Form) -> str:

@@ -76,7 +76,8 @@ class Product:
     @classmethod
     def of(cls, match: Chosen, factors: str | None = None) -> Product:
         a, b = (factors, factors) if factors else (match["a"], match["b"])
-        return cls(*(int(match[it] or 0) for it in "mnk"), match["d"] or "", a or "", b or "", match["c"] or "")
+        m, n, k = (int(match[it] or 0) for it in "mnk")
+        return cls(m, n, k, match["d"] or "", a or "", b or "", match["c"] or "")
 
     @property
     def shape(self) -> str:

@@ -100,7 +100,7 @@ def _space(text: str | None) -> str:
 
 
 def _values(emitter: Emitter, operand: Operand, count: int) -> list[Operand]:
-    items = list(operand.items) if isinstance(operand, Group) else [operand]
+    items: list[Operand] = list(operand.items) if isinstance(operand, Group) else [operand]
     if len(items) != count:
         raise emitter.error(f"{len(items)} operands where its type has {count}")
     return items

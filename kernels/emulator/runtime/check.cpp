@@ -75,6 +75,11 @@ void check_shared(Block& block, const void* address, size_t size) {
   memset(arena_cells[&block] + offset / 4, 0, (size / 4 + 1) * sizeof(Cell));
 }
 
+void check_initialised(Block& block, const void* address, size_t size) {
+  Cell* cells = arena_cells[&block] + (size_t)((const char*)address - block.arena) / 4;
+  for (size_t i = 0; i < size / 4; ++i) cells[i].flags = kWritten;
+}
+
 // Everything that any thread of the cluster did before is ordered before what any of them does afterwards.
 void check_cluster(Cluster& cluster) {
   settle_pending();

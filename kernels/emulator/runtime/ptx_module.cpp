@@ -40,7 +40,17 @@ uint32_t shared_size() {
   return (uint32_t)size;
 }
 static SharedVariable reserved = {1024, 128, "the system's part of shared memory", 0, -1};
-uint32_t reserved_offset() { return shared_offset(reserved); }
+// It starts as zero: cooperative_groups counts arrivals there without having written it.
+uint32_t reserved_offset() {
+  Block& block = *worker->block;
+  const size_t known = block.touched.size();
+  const uint32_t offset = shared_offset(reserved);
+  if (block.touched.size() > known) {
+    memset(block.arena + offset, 0, reserved.size);
+    check_initialised(block, block.arena + offset, reserved.size);
+  }
+  return offset;
+}
 
 static Callables* functions;
 Callables::Callables(const Callable* first_, size_t count_) : first(first_), count(count_), next(functions) { functions = this; }

@@ -67,7 +67,8 @@ template <class T, unsigned blockSize> __global__ void unrolled(T* in, T* out, u
 }
 __device__ __forceinline__ int warp_sum(unsigned mask, int v) { return __reduce_add_sync(mask, v); }
 template <class T> __device__ __forceinline__ T warp_sum(unsigned mask, T v) {
-  for (int offset = __popc(mask) / 2; offset > 0; offset /= 2) v += __shfl_down_sync(mask, v, offset);
+  const int lanes = __popc(mask);
+  for (int offset = lanes / 2; offset > 0; offset /= 2) v += __shfl_down_sync(mask, v, offset, lanes);
   return v;
 }
 template <class T> __global__ void by_warps(const T* __restrict__ in, T* __restrict__ out, unsigned n) {

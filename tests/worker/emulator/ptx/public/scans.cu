@@ -105,6 +105,7 @@ extern "C" void scans(const float* x, float* y, int n, cudaStream_t stream) {
   unsigned long long* state;
   cudaMalloc(&sums, 64 * sizeof(float));
   cudaMalloc(&state, 64 * sizeof(*state));
+  cudaMemsetAsync(sums, 0, 64 * sizeof(float), stream);
   hillis_steele<<<1, 128, 2 * 128 * sizeof(float), stream>>>(x, y, 128);
   blelloch<<<1, 64, (128 + 8) * sizeof(float), stream>>>(x, y + 128, 128);
   float* out = y + 256;
