@@ -16,7 +16,7 @@ void check_access(const void* address, unsigned size, Access access, const void*
 void check_launch();
 void check_block(Block& block);
 void check_shared(Block& block, const void* address, size_t size);
-void check_initialised(Block& block, const void* address, size_t size);
+void check_nothing(Block& block, const void* address, size_t size);  // what lies there is not looked at
 void check_phase(Block& block);  // a barrier opens, or the block ends
 void check_cluster(Cluster& cluster);  // its barrier opens
 void check_fence();
@@ -29,7 +29,7 @@ inline void check_access(const void*, unsigned, Access, const void*) {}
 inline void check_launch() {}
 inline void check_block(Block&) {}
 inline void check_shared(Block&, const void*, size_t) {}
-inline void check_initialised(Block&, const void*, size_t) {}
+inline void check_nothing(Block&, const void*, size_t) {}
 inline void check_phase(Block&) {}
 inline void check_cluster(Cluster&) {}
 inline void check_fence() {}
