@@ -40,7 +40,7 @@ void object_init(void* object, uint32_t count, int line) {
   fresh.expected = fresh.pending = count;
   *static_cast<Object*>(object) = fresh;
 }
-void object_ended(void* object) { check_access(object, 8, Access::Write, __builtin_return_address(0)); }
+void object_ended(void* object) { note_atomic(object, 8, __builtin_return_address(0)); }
 
 static void settle(Object& object) {
   if (object.pending || object.bytes) return;
