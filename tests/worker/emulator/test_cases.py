@@ -20,7 +20,6 @@ RIGHT = (
     "header_lacks_block_tile_memory",
     "header_not_there",
     "other_spelling_of_vote",
-    "vector_atomics",
 )
 RACES = ("clamped_reads", "one_warp_read_shuffle_write", "race_told_with_one_thread")
 
@@ -38,6 +37,14 @@ def test_what_nvcc_takes_is_graded(compiler: Toolchain, sandbox: Sandbox, name: 
     del compiler
     result = graded(name, sandbox)
     assert (result.verdict, result.reason) == ("accepted", "passed"), result.message
+
+
+def test_what_nvcc_makes_a_trap_is_one(compiler: Toolchain, sandbox: Sandbox) -> None:
+    """Of a float4 that is added atomically to shared memory nvcc says that it cannot, and compiles a trap."""
+    del compiler
+    result = graded("vector_atomics", sandbox)
+    assert (result.verdict, result.reason) == ("runtime_error", "illegal_instruction"), result.message
+    assert "Cannot do vector atomic on shared memory" in result.log
 
 
 @pytest.mark.parametrize("name", RACES)
