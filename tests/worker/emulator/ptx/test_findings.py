@@ -6,8 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.worker.emulator.ptx.machine import Launch, played, programs
-from worker.emulator.build import Programs
+from tests.worker.emulator.ptx.machine import Launch, Programs, played, programs
 from worker.emulator.findings import Finding
 from worker.emulator.toolchain import Pass, Toolchain
 from worker.sandbox import Sandbox
