@@ -73,4 +73,12 @@ struct SixteenBit {
   explicit operator double() const { return Format::decode(bits); }
 };
 
+// Without these both sides would become float, and a result that is flushed or clamped would not have been rounded before.
+template <class Format>
+inline SixteenBit<Format> operator+(SixteenBit<Format> a, SixteenBit<Format> b) { return SixteenBit<Format>((float)a + (float)b); }
+template <class Format>
+inline SixteenBit<Format> operator-(SixteenBit<Format> a, SixteenBit<Format> b) { return SixteenBit<Format>((float)a - (float)b); }
+template <class Format>
+inline SixteenBit<Format> operator*(SixteenBit<Format> a, SixteenBit<Format> b) { return SixteenBit<Format>((float)a * (float)b); }
+
 }  // namespace emulator
