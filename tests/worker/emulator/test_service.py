@@ -47,7 +47,9 @@ def test_the_solution_is_correct_its_speed_unjudged_and_on_no_board(client: http
     found = graded(client, "solution/attention.cu")
     result = found["result"]
     assert (result["verdict"], result["reason"]) == ("correct", "speed_not_judged"), result["message"]
-    assert [case["state"] for case in result["cases"]] == ["right"] * 13
+    states = [case["state"] for case in result["cases"]]
+    assert set(states) == {"right", "not_run"}, "three drawn cases need a GPU"
+    assert states.count("right") == 20
     assert result["timing"] is None
     assert result["backend"] == "emulator"
     assert result["machine"]["speed"] == "emulated: speed not judged on this machine"
