@@ -110,6 +110,8 @@ class _Grading:
         self.on_card = CardGrading(job, bench, card)
         self.card = card
         self.target = architecture(*card.capability)
+        attributes = {int(which): int(value) for which, value in card.attributes.items()}
+        self.device = Device(card.name, card.memory, attributes)
         self.limits = job.stage.spec.limits
         self.seam = parameters(job.stage.spec.seam.signature)
         self.made: dict[str, Arrays] = {}
@@ -121,7 +123,7 @@ class _Grading:
     def run(self) -> Iterator[CaseRun]:
         held = {case.name: _BASELINES.submit(self._baseline, case) for case in self.measured}
         prepared = _AHEAD.submit(self._prepare)
-        machine = Machine(self.target, self._device())
+        machine = Machine(self.target, self.device)
         with CheckPass(self.job, prepared.result, machine) as checks:
             try:
                 yield from self._graded(prepared, held, checks)
@@ -137,7 +139,7 @@ class _Grading:
         takes = [Take(case, edge, self._place(case, edge)) for case in job.cases for edge in Edge]
         among = self.on_card.player.slots
         timed = {case.name: self._timed_takes(case, held[case.name].result().calls, among) for case in self.measured}
-        tapes = record(job, compiled, self._device(), [*takes, *(take for some in timed.values() for take in some)])
+        tapes = record(job, compiled, self.device, [*takes, *(take for some in timed.values() for take in some)])
         for take in takes:
             self._check_frames(compiled, take.case, tapes[take.label])
         self.on_card.bench.ready()
@@ -159,7 +161,7 @@ class _Grading:
             for node in tape.nodes
             if isinstance(work := node.work, Launch) and work.kernel in compiled.cubin.kernels
         ]
-        check_frames(launches, self._device().attributes, self.limits, case=case.name)
+        check_frames(launches, self.device.attributes, self.limits, case=case.name)
 
     def _play(
         self, compiled: Compiled, takes: list[Take], tapes: dict[str, Tape]
@@ -183,10 +185,6 @@ class _Grading:
         for case in sorted(self.job.cases, key=lambda case: -self._inputs(case)[self.seam[0].name].size):
             self.job.grader.foresee(case, self._inputs(case))
         return self.made
-
-    def _device(self) -> Device:
-        attributes = {int(which): int(value) for which, value in self.card.attributes.items()}
-        return Device(self.card.name, self.card.memory, attributes)
 
     def _sizes(self, case: Case) -> dict[str, int]:
         inputs, shapes = self._inputs(case), self.job.grader.output_shapes(case)
@@ -271,7 +269,7 @@ class _Grading:
         text = self.job.stage.text("baseline.cu")
         other = replace(self.job, source=text, phases=Phases(Unwatched()))
         takes = self._timed_takes(case, count, player.slots)
-        recorded = record(other, compiled_baseline(self.job.stage, self.target), self._device(), takes)
+        recorded = record(other, compiled_baseline(self.job.stage, self.target), self.device, takes)
         user = self._user_calls(case, [(take, recorded[take.label]) for take in takes])
         player.ask(Hold(name, user.calls, self.limits.case_s), Held, user.tapes, GRACE_S)
         return Side(player, name, user.calls, user.sizes, case.name), {}
