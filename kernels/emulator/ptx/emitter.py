@@ -59,6 +59,10 @@ class Emitter:
         self.waits = False
         self.serial = False
         self.arena = False
+        self.spares: Mapping[str, str] = {}
+        """Registers whose value is looked at only where it is chosen, with the variable that says so."""
+        self.guessing = False
+        """Whether the instruction in hand reads what a compare-and-swap will compare with."""
         self.it: Instruction | None = None
         self.sites: dict[int, int] = {}
         self.count = 0
@@ -92,6 +96,14 @@ class Emitter:
         self.registers.append(made)
         self.names.scopes[-1][name] = made
 
+    def spare(self, register: str) -> str:
+        """The C++ variable that says from where a spare value was read, if nothing had written there."""
+        name = self.spares[register]
+        declaration = f"const char* {name} = nullptr;"
+        if declaration not in self.declarations:
+            self.declarations.append(declaration)
+        return name
+
     def kept(self) -> dict[str, str]:
         """The C++ type of every register's variable; one that is mostly computed with as a float is held as one."""
         found = {}
@@ -109,8 +121,8 @@ class Emitter:
         yield from self.declarations
 
     @contextmanager
-    def instruction(self, it: Instruction) -> Iterator[None]:
-        self.it = it
+    def instruction(self, it: Instruction, *, guessing: bool = False) -> Iterator[None]:
+        self.it, self.guessing = it, guessing
         yield
         self.it = None
 

@@ -12,11 +12,13 @@ from .control import ENDINGS, MOVES, call, ending, move
 from .emitter import Emitter, Place
 from .floats import float_forms
 from .forms import CTYPES, WIDTHS, Form, merged
+from .guesses import guesses
 from .integers import integer_forms
 from .matrices import MATRICES
 from .memory import MEMORY, Handler
+from .spares import spares
 from .spelling import Pattern
-from .tree import Close, Function, Instruction, Label, Name, Open, Pair, PtxError, Statement, Targets, Variable
+from .tree import Close, Function, Instruction, Label, Name, Open, Operand, Pair, PtxError, Statement, Targets, Variable
 from .warps import WARPS
 
 FORMS = merged(integer_forms(), float_forms())
@@ -63,6 +65,8 @@ class FunctionWriter:
         self.emitter = Emitter(module, kernel, held)
         self.shared: list[Variable] = []
         self.body: list[Statement] = it.body or []
+        self.guesses = guesses(self.body)
+        self.emitter.spares = {name: f"spare{at}" for at, name in enumerate(sorted(spares(self.body)))}
         self.labels: dict[tuple[int, str], Spot] = {}
         self.tables: dict[str, tuple[str, ...]] = {}
         self.scopes = [0]
@@ -202,7 +206,7 @@ class FunctionWriter:
         elif isinstance(each, Label):
             yield 0, f"{self._label(each.name).name}:;"
         elif isinstance(each, Instruction):
-            with self.emitter.instruction(each):
+            with self.emitter.instruction(each, guessing=at in self.guesses):
                 text = self._instruction(at, each)
                 guard = f"if ({self.emitter.read(each.guard, 'pred')}) " if each.guard is not None else ""
             yield each.line, f"{guard}{{ {text} }}" if guard else text
@@ -248,11 +252,25 @@ class FunctionWriter:
         values = [emitter.read(item, kind, wider=converts) for item, kind in zip(read, form.operands, strict=True)]
         value = form.value.format(*values)
         if not isinstance(to, Pair):
-            return emitter.assign(to, form.result, value, wider=converts)
+            return self._chosen(it, read) + emitter.assign(to, form.result, value, wider=converts)
         if form.result != "pred" or len(form.operands) != 2:
             raise emitter.error("it has one result")
         both = emitter.assign(to.first, "pred", "outcome") + " " + emitter.assign(to.second, "pred", "!outcome")
         return f"{{ const bool outcome = {value}; {both} }}"
+
+    def _chosen(self, it: Instruction, read: list[Operand]) -> str:
+        """C++ that says which of two values a `selp` takes, where one was read ahead of the choice."""
+        if not it.opcode.startswith("selp."):
+            return ""
+        first, second = (isinstance(each, Name) and each.text in self.emitter.spares for each in read[:2])
+        if not first and not second:
+            return ""
+        taken = self.emitter.read(read[2], "pred")
+        names = [
+            self.emitter.spare(each.text) if isinstance(each, Name) and spare else "nullptr"
+            for each, spare in zip(read[:2], (first, second), strict=True)
+        ]
+        return f"ptx::spare_chosen({taken} ? {names[0]} : {names[1]}); "
 
     def _jump(self, at: int, name: str) -> str:
         spot = self._label(name)

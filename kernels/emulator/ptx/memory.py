@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .emitter import Emitter
 from .forms import CTYPES, WIDTHS
 from .spelling import Chosen, Pattern, Words
-from .tree import Address, Group, Instruction, Number, Operand
+from .tree import Address, Group, Instruction, Name, Number, Operand
 
 SCOPES = (".cta", ".cluster", ".gpu", ".sys")
 SPACES = (
@@ -112,14 +112,17 @@ def load(emitter: Emitter, it: Instruction, match: Chosen) -> str:
         raise emitter.unknown()
     to, source = emitter.operands(it, 3 if match["hint"] else 2)[:2]
     place = emitter.address(source, access.space)
+    order = "relaxed" if emitter.guessing and access.order in ("", "weak") else access.order
     function = {"volatile": "load_shared_state", "relaxed": "load_shared_state", "acquire": "load_acquire"}.get(
-        access.order, "load"
+        order, "load"
     )
     value = f"*(const {access.ctype}*){place}" if function == "load" else f"ptx::{function}<{access.ctype}>({place})"
     if function != "load":
         emitter.waits = True
         if access.count > 1:
             return _ordered_vector(emitter, to, access, place, function)
+    if function == "load" and isinstance(to, Name) and to.text in emitter.spares:
+        value = f"ptx::load_spare<{access.ctype}>({place}, {emitter.spare(to.text)})"
     if access.count == 1:
         return emitter.assign(_values(emitter, to, 1)[0], access.type, value, wider=True)
     taken = [

@@ -209,6 +209,20 @@ static struct Unwritten {
   std::string text;
 } unwritten;
 
+static void note_unwritten_read(Block& block, Site site, Access access, const char* address, unsigned size) {
+  unwritten = {true, &block, site, format("a %s of %u bytes that nothing has written yet, at ", word(access), size) + describe(address, size)};
+}
+
+static bool sparing, spared;  // the read in hand is looked at only if its value is chosen; what it read was never written
+void begin_spare_read() { sparing = true, spared = false; }
+bool end_spare_read() {
+  sparing = false;
+  return spared;
+}
+void note_unwritten(const void* address) {
+  if (!unwritten.armed && current_fibre()) note_unwritten_read(*worker->block, here(__builtin_return_address(0), 0), Access::Read, (const char*)address, 4);
+}
+
 void check_phase(Block& block) {
   settle_pending();
   if (unwritten.armed && unwritten.block == &block) found("uninitialised", unwritten.site, unwritten.text);
@@ -220,8 +234,10 @@ void check_phase(Block& block) {
 static void visit(Cell& cell, Fibre& me, Block& block, const char* address, unsigned size, unsigned whole, Access access, const void* pc) {
   // An atomic update may be an exchange, which needs no value; one that does has the fill, which shows in its result.
   const bool reads = access == Access::Read || access == Access::Load;
-  if (reads && !(cell.flags & kWritten) && !unwritten.armed && (!unseen_writes || in_shared(address)))
-    unwritten = {true, &block, here(pc, 0), format("a %s of %u bytes that nothing has written yet, at ", word(access), whole) + describe(address, whole)};
+  if (reads && !(cell.flags & kWritten) && (!unseen_writes || in_shared(address))) {
+    if (sparing) spared = true;
+    else if (!unwritten.armed) note_unwritten_read(block, here(pc, 0), access, address, whole);
+  }
   const bool atomic = access == Access::Atomic || access == Access::Load;
   const bool both_atomic = atomic && (cell.flags & kAtomicWrite);
   if ((cell.flags & kWritten) && cell.write.launch && !both_atomic && !ordered(cell.write, me, block)) {

@@ -5,6 +5,12 @@ namespace emulator {
 bool in_shared(const void* address);
 bool in_global(const void* address);
 
+// Between these the check build lets memory be read that nothing has written; the end says whether there was any. It is told when
+// its value is taken.
+void begin_spare_read();
+bool end_spare_read();
+void note_unwritten(const void* address);
+
 // Asynchronous copies (cp.async): done as late as the program allows, so that a missing wait shows.
 void copy_later(void* to, const void* from, size_t size, size_t zeros, const void* pc);
 void close_copy_batch();

@@ -13,6 +13,26 @@ template <class T> PTX_INLINE T load(const void* from) { return *static_cast<con
 template <class T> PTX_INLINE void store(void* to, T value) { *static_cast<T*>(to) = value; }
 template <class T> PTX_INLINE T load_shared_state(const void* from) { return *static_cast<const volatile T*>(from); }
 template <class T> PTX_INLINE void store_shared_state(void* to, T value) { *static_cast<volatile T*>(to) = value; }
+// A value that is read ahead of a choice: `unwritten` says from where, if nothing had written there.
+template <class T>
+PTX_INLINE T load_spare(const void* from, const char*& unwritten) {
+#ifdef EMULATOR_CHECK
+  ::emulator::begin_spare_read();
+  const T value = load<T>(from);
+  unwritten = ::emulator::end_spare_read() ? static_cast<const char*>(from) : nullptr;
+  return value;
+#else
+  unwritten = nullptr;
+  return load<T>(from);
+#endif
+}
+PTX_INLINE void spare_chosen(const char* unwritten) {
+#ifdef EMULATOR_CHECK
+  if (unwritten) ::emulator::note_unwritten(unwritten);
+#else
+  (void)unwritten;
+#endif
+}
 template <class T>
 PTX_INLINE T load_acquire(const void* from) {
   const T value = load_shared_state<T>(from);
