@@ -19,7 +19,8 @@ from sqlalchemy.orm import Session
 
 from api.problems import Refusal
 from kernelgate.models import StageSwitch, StageVersion
-from kernelgate.stages import Stage, load_stages
+from kernelgate.stage_folders import load_stages
+from kernelgate.stages import Stage
 
 _LOOK_AGAIN_S = 2.0
 

@@ -73,7 +73,7 @@ def record(folder: Path) -> None:
 
 def _record_attention(tools: Any, sandbox: Any, folder: Path) -> dict[str, dict[str, Any]]:
     from kernelgate.settings import settings
-    from kernelgate.stages import load_stage
+    from kernelgate.stage_folders import load_stage
     from worker.judging.grader import Grader
 
     stage = load_stage(settings().graders_dir / "online_attention")

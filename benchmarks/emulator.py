@@ -25,7 +25,7 @@ from threading import Lock
 from typing import Any, cast
 
 from kernelgate.settings import settings
-from kernelgate.stages import load_stage
+from kernelgate.stage_folders import load_stage
 from worker.emulator.toolchain import toolchain
 from worker.grade import grade
 from worker.judging.machine import facts

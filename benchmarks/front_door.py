@@ -24,7 +24,8 @@ import httpx
 
 from kernelgate.protocol import Result
 from kernelgate.settings import ROOT, settings
-from kernelgate.stages import Example, Stage, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Example, Stage
 from kernelgate.verdicts import Verdict
 from worker.judging.machine import facts
 from worker.stages.verify import judged

@@ -22,7 +22,8 @@ sys.path.insert(0, str(ROOT))
 
 from kernelgate.protocol import Result  # noqa: E402
 from kernelgate.settings import settings  # noqa: E402
-from kernelgate.stages import Gate, Stage, load_stage  # noqa: E402
+from kernelgate.stage_folders import load_stage  # noqa: E402
+from kernelgate.stages import Gate, Stage  # noqa: E402
 from kernelgate.verdicts import Phase, Verdict  # noqa: E402
 from worker.backends import open_sandbox  # noqa: E402
 from worker.grade import grade, new_seed  # noqa: E402

@@ -27,7 +27,7 @@ from kernelgate import db
 from kernelgate.accounts import create_token, create_user, find_user
 from kernelgate.models import Role, User
 from kernelgate.settings import ROOT, Settings, environment, settings
-from kernelgate.stages import load_stages
+from kernelgate.stage_folders import load_stages
 
 ALIVE_S = 60.0
 READY_S = 300.0

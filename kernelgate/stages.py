@@ -7,9 +7,8 @@ the worker. Unknown keys and unknown files are errors: a misspelt `gate` must no
 from __future__ import annotations
 
 import hashlib
-import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -28,10 +27,10 @@ from pydantic import (
 
 from kernelgate.languages import LANGUAGES
 from kernelgate.reasons import Reason
+from kernelgate.stage_file import FORM, StageFile
 from kernelgate.verdicts import Phase, Verdict
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$", description="Lower-case letters, digits and `_`.")]
-MAX_TEXT = 1 << 20
 
 
 class StageError(Exception):
@@ -94,6 +93,9 @@ class Seam(Strict):
     contract: dict[str, str] = Field(
         default_factory=dict, description="Rows of the contract table: what → how it must be."
     )
+    others: dict[str, str] = Field(
+        default_factory=dict, description="Further functions that the file defines: name → signature."
+    )
 
 
 class Limits(Strict):
@@ -116,18 +118,24 @@ class Limits(Strict):
 
 
 class Tolerance(Strict):
-    """A value is right when `|got - want| <= absolute + relative * |want|`; `why` says where the numbers come from."""
+    """A value is right when `|got - want| <= absolute + relative * |want|`; `why` says where the numbers come from.
+
+    share: of the values that must be right; the others may be off by `cap` times as much.
+    """
 
     absolute: float = Field(ge=0)
     relative: float = Field(ge=0)
     why: str = ""
+    share: float = Field(1.0, gt=0, le=1)
+    cap: float = Field(1.0, ge=1)
 
 
 class Tensor(Strict):
-    """A judged result. `axes` name its dimensions, for "row 3, dim 7" instead of "(3, 7)"."""
+    """A judged result. `axes` name its dimensions, for "row 3, dim 7" instead of "(3, 7)"; dtype, where not the case's."""
 
     axes: tuple[str, ...] = ()
     title: str = ""
+    dtype: str = ""
 
 
 Params = dict[str, int | float | bool | str | list[int] | list[float] | list[str]]
@@ -139,6 +147,7 @@ class Case(Strict):
     params: what the seam and `driver.py` need; of a case, this and the dtype alone enter a sandbox.
     data: how `grader.py` makes the inputs: distribution, magnitudes, sizes that the inputs' shapes show anyway.
     measured: its speed counts. needs_gpu: left out where there is none. drawn: made by `drawn.py` for one grading.
+    seam: the name of the seam that it calls, where a stage has several.
     """
 
     name: Name
@@ -150,7 +159,13 @@ class Case(Strict):
     measured: bool = False
     needs_gpu: bool = False
     drawn: bool = False
+    seam: str = ""
     tolerance: Tolerance | None = None
+
+    @property
+    def given(self) -> Params:
+        """What a sandbox is told of the case beside its dtype: the params, and where a stage has several seams, which."""
+        return {**self.params, "seam": self.seam} if self.seam else self.params
 
 
 def _reason(word: object) -> Reason:
@@ -202,22 +217,27 @@ class DoneWhen(Strict):
     answer: str | None = None
 
 
-_SOURCES = "|".join(sorted({each.suffix.removeprefix(".") for each in LANGUAGES.values()}))
+SUFFIXES = "|".join(sorted({each.suffix.removeprefix(".") for each in LANGUAGES.values()}))
 
 
 class Spec(Strict):
-    """What `stage.toml` holds."""
+    """What `stage.toml` holds, or `stage.py` says.
+
+    draft: students do not see it. short: it was read from a stage.py, which derives the tolerances that are not stated.
+    """
 
     title: str
     summary: str
     path: str
     order: int
     language: str
-    file: str = Field(pattern=rf"^[a-z][a-z0-9_]*\.({_SOURCES})$", description="The name of the submitted file.")
+    file: str = Field(pattern=rf"^[a-z][a-z0-9_]*\.({SUFFIXES})$", description="The name of the submitted file.")
     backends: tuple[Backend, ...] = Field(min_length=1)
     ranking: Ranking = Ranking.FIRST_ACCEPTED
     sources: Visibility = Visibility.OWNER
     gate: Gate | None = None
+    draft: bool = False
+    short: bool = False
     races: RaceVerdict = Verdict.WRONG_ANSWER
     repeatable: Repeatable = "bits"
     seam: Seam
@@ -233,6 +253,11 @@ class Spec(Strict):
     evidence: dict[str, str] = Field(
         default_factory=dict, description="Labels of the evidence block, where not the default."
     )
+
+    @property
+    def suffix(self) -> str:
+        """Of the submitted file."""
+        return LANGUAGES[self.language].suffix
 
     @field_validator("language")
     @classmethod
@@ -256,15 +281,14 @@ class Spec(Strict):
         for case in self.cases:
             if case.drawn:
                 raise ValueError(
-                    f"case {case.name!r} says drawn = true; drawn cases are made by drawn.py, see docs/stages.md"
+                    f"case {case.name!r} says drawn = true; drawn cases are made by drawn.py, see docs/stage-reference.md"
                 )
-            if case.tolerance is None and case.dtype not in self.tolerance:
+            if case.tolerance is None and case.dtype not in self.tolerance and not self.short:
                 raise ValueError(
                     f"case {case.name!r} has dtype {case.dtype!r}; [tolerance] has only {sorted(self.tolerance)}"
                 )
-        suffix = LANGUAGES[self.language].suffix
-        if not self.file.endswith(suffix):
-            raise ValueError(f"a file of {self.language} ends in {suffix}, not as {self.file!r} does")
+        if not self.file.endswith(self.suffix):
+            raise ValueError(f"a file of {self.language} ends in {self.suffix}, not as {self.file!r} does")
         if self.gate and self.ranking is not Ranking.SPEEDUP:
             raise ValueError("a stage with a [gate] ranks by 'speedup'")
         return self
@@ -292,16 +316,18 @@ class Example(Expectation):
 class Stage:
     """A stage folder that was read and checked. `name` is the folder's; `hash` covers every byte that grading reads."""
 
-    def __init__(self, folder: Path, spec: Spec, files: Mapping[str, bytes]) -> None:
+    def __init__(self, folder: Path, spec: Spec, files: Mapping[str, bytes], form: StageFile | None = None) -> None:
         self.folder = folder
         self.name = folder.name
         self.spec = spec
         self.files = files
+        self.form = form
+        """What its stage.py says beside the spec; None of a stage that has a stage.toml."""
 
     @cached_property
     def hash(self) -> str:
         """16 hex digits over the names and bytes of all that grading reads: not the lesson, what is shipped, calibrations."""
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(FORM if self.form else b"")
         for name in sorted(self.files):
             if name != "lesson.md" and not name.startswith(("submissions/", "calibration/")):
                 body = self.files[name]
@@ -326,24 +352,27 @@ class Stage:
     def short(self) -> Stage:
         """The same stage without the listed cases that are measured; it keeps at least one."""
         cases = tuple(case for case in self.spec.cases if not case.measured)
-        return Stage(self.folder, self.spec.model_copy(update={"cases": cases or self.spec.cases[:1]}), self.files)
+        spec = self.spec.model_copy(update={"cases": cases or self.spec.cases[:1]})
+        return Stage(self.folder, spec, self.files, self.form)
 
-    def tolerance(self, case: Case) -> Tolerance:
-        return case.tolerance or self.spec.tolerance[case.dtype]
-
-    def repeat_tolerance(self, case: Case) -> Tolerance | None:
-        """How far two runs of a case may be apart; None: not by a bit."""
-        return self.tolerance(case) if self.spec.repeatable == "tolerance" else None
+    def dtype(self, case: Case, tensor: str) -> str:
+        """What a judged tensor has to be in a case."""
+        return self.spec.tensors[tensor].dtype or case.dtype
 
     def mistake(self, name: str) -> Mistake:
         return next(mistake for mistake in self.spec.mistakes if mistake.name == name)
 
     def _expectations(self) -> dict[str, Any]:
         name = "submissions/expected.toml"
+        edits = (
+            {f"{edit.verdict}/{edit.name}{self.spec.suffix}": edit.expected for edit in self.form.edits}
+            if self.form
+            else {}
+        )
         if name not in self.files:
-            return {}
+            return edits
         try:
-            return tomllib.loads(self.text(name))
+            return edits | tomllib.loads(self.text(name))
         except tomllib.TOMLDecodeError as error:
             raise StageError(f"stage {self.name}: {name} is not TOML: {error}") from error
 
@@ -362,7 +391,7 @@ def _example(stage: Stage, verdict: Verdict, short: str, expected: Mapping[str, 
     try:
         return Example(path=stage.folder / "submissions" / short, verdict=verdict, **stated)
     except ValidationError as error:
-        raise StageError(f"stage {stage.name}: submissions/expected.toml [{short!r}] {_first(error)}") from error
+        raise StageError(f"stage {stage.name}: submissions/expected.toml [{short!r}] {first_error(error)}") from error
 
 
 def _expectation(stage: str, short: str, expected: Mapping[str, Any]) -> dict[str, Any]:
@@ -378,85 +407,12 @@ def _expectation(stage: str, short: str, expected: Mapping[str, Any]) -> dict[st
     try:
         elsewhere = Expectation.model_validate({"verdict": short.split("/")[0], **stated["emulator"]})
     except (ValidationError, TypeError) as error:
-        what = _first(error) if isinstance(error, ValidationError) else "it is no table"
+        what = first_error(error) if isinstance(error, ValidationError) else "it is no table"
         raise StageError(f"stage {stage}: submissions/expected.toml [{short!r}] emulator: {what}") from error
     return {**stated, "emulator": elsewhere}
 
 
-_FILES = re.compile(
-    r"stage\.toml|lesson\.md|grader\.py|drawn\.py|driver\.py|baseline\.(cu|py)|submissions/expected\.toml|"
-    r"calibration/[a-z0-9_]+\.json|"
-    rf"(starter|solution|provided)/[a-z0-9_]+\.({_SOURCES}|cuh|h)|figures/[a-z0-9_]+\.svg|"
-    r"submissions/(" + "|".join(Verdict) + rf")/[a-z0-9_]+\.({_SOURCES}|bin)"
-)
-_REQUIRED = ("stage.toml", "lesson.md", "grader.py")
-
-
-def load_stage(folder: Path) -> Stage:
-    """Reads and checks one stage folder. Raises StageError."""
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", folder.name):
-        raise StageError(f"stage folder {folder.name!r}: the name is lower-case letters, digits and '_', at most 63")
-    files = dict(_read_files(folder))
-    for name in _REQUIRED:
-        if name not in files:
-            raise StageError(
-                f"stage {folder.name}: {name} is missing; a stage has {', '.join(_REQUIRED)}, starter/ and solution/"
-            )
-    try:
-        spec = Spec.model_validate(tomllib.loads(files["stage.toml"].decode()))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise StageError(f"stage {folder.name}: stage.toml is not TOML: {error}") from error
-    except ValidationError as error:
-        raise StageError(f"stage {folder.name}: stage.toml: {_first(error)}") from error
-    for folder_name in ("starter", "solution"):
-        if f"{folder_name}/{spec.file}" not in files:
-            raise StageError(f"stage {folder.name}: {folder_name}/{spec.file} is missing")
-    for name in spec.calibrated:
-        if f"submissions/{name}" not in files:
-            raise StageError(f"stage {folder.name}: stage.toml: calibrated: submissions/{name} is missing")
-    return Stage(folder, spec, files)
-
-
-def _read_files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    if not folder.is_dir():
-        raise StageError(f"stage {folder.name}: {folder} is not a folder")
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        if "__pycache__" in name or path.is_dir():
-            continue
-        if path.is_symlink() or not _FILES.fullmatch(name):
-            raise StageError(
-                f"stage {folder.name}: unknown file {name!r}; see docs/stages.md for the files a stage has"
-            )
-        if path.stat().st_size > MAX_TEXT:
-            raise StageError(f"stage {folder.name}: {name} has {path.stat().st_size} bytes; at most {MAX_TEXT}")
-        yield name, path.read_bytes()
-
-
-def _first(error: ValidationError) -> str:
+def first_error(error: ValidationError) -> str:
     detail = error.errors()[0]
     where = ".".join(str(part) for part in detail["loc"]) or "file"
     return f"{where}: {detail['msg']} (value: {str(detail.get('input'))[:80]!r})"
-
-
-def load_stages(graders: Path) -> tuple[dict[str, Stage], dict[str, str]]:
-    """All stages of a folder, in the order of their paths: (usable ones by name, why each other one is not)."""
-    good: dict[str, Stage] = {}
-    bad: dict[str, str] = {}
-    for folder in sorted(path for path in graders.iterdir() if path.is_dir() and not path.name.startswith((".", "_"))):
-        try:
-            good[folder.name] = load_stage(folder)
-        except StageError as error:
-            bad[folder.name] = str(error)
-    return {stage.name: stage for stage in _in_order(good.values())}, bad
-
-
-def _in_order(stages: Collection[Stage]) -> list[Stage]:
-    """Path by path, the path that begins at the lowest order first: a newcomer reads from the top."""
-    begins: dict[str, int] = {}
-    for stage in stages:
-        begins[stage.spec.path] = min(stage.spec.order, begins.get(stage.spec.path, stage.spec.order))
-    return sorted(
-        stages,
-        key=lambda stage: (begins[stage.spec.path], stage.spec.path.casefold(), stage.spec.order, stage.name),
-    )

@@ -35,7 +35,7 @@ from kernelgate import db
 from kernelgate.accounts import create_token, create_user
 from kernelgate.models import Role, StageVersion
 from kernelgate.settings import ROOT, Settings, environment, settings
-from kernelgate.stages import load_stages
+from kernelgate.stage_folders import load_stages
 
 TEMPLATE = "kernelgate_template"
 _numbers = count(1)

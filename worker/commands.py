@@ -111,7 +111,8 @@ def check(stage: str, file: Path, as_json: bool, seed: str, quick: bool, quiet: 
 def find_stage(name: str) -> Stage:
     """A stage by its name, or by the path of its folder. Raises click.UsageError naming what there is."""
     from kernelgate.settings import settings
-    from kernelgate.stages import StageError, load_stage, load_stages
+    from kernelgate.stage_folders import load_stage, load_stages
+    from kernelgate.stages import StageError
 
     folder = Path(name) if "/" in name else settings().graders_dir / name
     try:
@@ -163,7 +164,7 @@ def verify_stages(folders: tuple[Path, ...], to_database: bool, brief: bool, as_
 
 def _all_stages() -> list[Path]:
     from kernelgate.settings import settings
-    from kernelgate.stages import load_stages
+    from kernelgate.stage_folders import load_stages
     from worker.backends import gradable
 
     stages, broken = load_stages(settings().graders_dir)

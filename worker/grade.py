@@ -76,9 +76,9 @@ def grade(
 def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
     """Judges one case as soon as it has run. Raises Failure when its form breaks the contract."""
     expected = job.grader.reference(run.case, run.inputs)
-    judge.check_form(run.case, run.outputs, expected)
+    judge.check_form(job.stage, run.case, run.outputs, expected)
     outcome = CaseOutcome(run.case, run.inputs, run.outputs, expected)
-    report, wrong = judge.judge_case(job.stage, outcome, run.ms)
+    report, wrong = judge.judge_case(job.grader, outcome, run.ms)
     judged.outcomes.append(outcome)
     judged.reports[run.case.name] = report
     judged.wrong = judged.wrong or wrong

@@ -26,7 +26,8 @@ from kernelgate.db import engine, notify, transaction
 from kernelgate.models import EventRow, ResultRow, Role, Scope, StageVersion, Submission, WorkerRow, now
 from kernelgate.protocol import EventKind, NamedMistake, Result, Timing, WrongTensor
 from kernelgate.settings import settings
-from kernelgate.stages import Backend, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Backend
 from kernelgate.verdicts import State, Verdict
 
 HONEST = "def double(x):\n    return x + x\n"

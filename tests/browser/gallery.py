@@ -31,7 +31,8 @@ from kernelgate.accounts import create_token, create_user
 from kernelgate.models import Audit, EventRow, Role, Submission, User, WorkerRow, now
 from kernelgate.protocol import CaseReport, KernelResources, Result, Timing
 from kernelgate.settings import Settings, environment
-from kernelgate.stages import Backend, Stage, load_stages
+from kernelgate.stage_folders import load_stages
+from kernelgate.stages import Backend, Stage
 from kernelgate.verdicts import Phase, State, Verdict
 from tests.browser import gradings
 from tests.browser.gradings import store

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from kernelgate.accounts import create_user
 from kernelgate.models import Role, User, WorkerRow, now
 from kernelgate.settings import ROOT
-from kernelgate.stages import load_stages
+from kernelgate.stage_folders import load_stages
 from tests.browser.conftest import AXE, HONEST, WRONG, Open
 from tests.browser.gallery import attention, gpu_workers
 from tests.browser.gradings import store

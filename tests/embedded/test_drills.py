@@ -27,7 +27,7 @@ from embedded.postgres import Postgres
 from embedded.process import Child
 from kernelgate.models import Role
 from kernelgate.settings import ROOT, Settings, environment
-from kernelgate.stages import load_stage
+from kernelgate.stage_folders import load_stage
 from tests.conftest import free_port, make_account, take_stages_as_proven, wait_until_ready
 
 pytestmark = pytest.mark.timeout(420)

@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from kernelgate.settings import ROOT
-from kernelgate.stages import Example, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Example
 from kernelgate.verdicts import Verdict
 from tests.conftest import Service
 

@@ -9,7 +9,8 @@ import pytest
 
 from kernelgate.drawing import KINDS, sizes
 from kernelgate.settings import settings
-from kernelgate.stages import Case, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Case
 from worker.judging.grader import Grader
 from worker.judging.judge import separations
 

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from kernelgate.settings import ROOT
-from kernelgate.stages import Stage, load_stage, load_stages
+from kernelgate.stage_folders import load_stage, load_stages
+from kernelgate.stages import Stage
 
 STAGES = sorted(load_stages(ROOT / "graders")[0])
 NAMES = re.compile(r"[\w,:]+")

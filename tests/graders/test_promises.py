@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from kernelgate.settings import ROOT
-from kernelgate.stages import Backend, Example, Stage, load_stage, load_stages
+from kernelgate.stage_folders import load_stage, load_stages
+from kernelgate.stages import Backend, Example, Stage
 from worker.backends import choose, gradable, open_sandbox
 from worker.grade import grade, new_seed
 from worker.sandbox import Sandbox

@@ -10,7 +10,8 @@ import pytest
 
 from kernelgate.calibration import Calibrated, Calibration, calibration, calibrations, file_name, ordered, readable
 from kernelgate.settings import settings
-from kernelgate.stages import Stage, StageError, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Stage, StageError
 from kernelgate.verdicts import Verdict
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kernelgate.reasons import Reason, of_contract, rewritten
 from kernelgate.settings import ROOT
-from kernelgate.stages import load_stage
+from kernelgate.stage_folders import load_stage
 from kernelgate.verdicts import Verdict
 
 RAISES = {"Violation": 0, "FaultError": 0, "fault": 0, "RewriteError": None}

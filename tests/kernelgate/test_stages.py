@@ -8,20 +8,8 @@ from pathlib import Path
 import pytest
 
 from kernelgate.settings import ROOT
-from kernelgate.stages import (
-    Case,
-    DoneWhen,
-    Gate,
-    Limits,
-    Mistake,
-    Seam,
-    Spec,
-    StageError,
-    Tensor,
-    Tolerance,
-    load_stage,
-    load_stages,
-)
+from kernelgate.stage_folders import load_stage, load_stages
+from kernelgate.stages import Case, DoneWhen, Gate, Limits, Mistake, Seam, Spec, StageError, Tensor, Tolerance
 from kernelgate.verdicts import Verdict
 from worker.stages.scaffold import scaffold
 
@@ -141,7 +129,7 @@ def test_expectations_that_are_no_toml_are_an_error(folder: Path) -> None:
 
 
 def test_every_key_is_documented() -> None:
-    page = (ROOT / "docs" / "stages.md").read_text()
+    page = (ROOT / "docs" / "stage-reference.md").read_text()
     for model in (Spec, Seam, Limits, Tolerance, Tensor, Case, Mistake, Gate, DoneWhen):
         undocumented = [key for key in model.model_fields if f"`{key}`" not in page]
-        assert not undocumented, f"docs/stages.md does not name these keys of {model.__name__}: {undocumented}"
+        assert not undocumented, f"docs/stage-reference.md does not name these keys of {model.__name__}: {undocumented}"

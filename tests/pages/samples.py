@@ -24,7 +24,8 @@ from kernelgate.protocol import (
     WrongTensor,
 )
 from kernelgate.settings import ROOT
-from kernelgate.stages import Backend, Stage, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Backend, Stage
 from kernelgate.verdicts import Phase, State, Verdict
 
 VALUES_TOML = '''

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kernelgate.settings import settings
-from kernelgate.stages import Stage, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Stage
 from worker.backends import open_sandbox
 from worker.sandbox import Sandbox
 from worker.stages.scaffold import scaffold

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kernelgate.protocol import Result
-from kernelgate.stages import Stage, StageError, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Stage, StageError
 from kernelgate.verdicts import Verdict
 from worker.grade import grade, new_seed
 from worker.judging.grader import Grader

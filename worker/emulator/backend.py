@@ -19,11 +19,11 @@ from worker.emulator.run import Call, Ran, Slice, run
 from worker.emulator.script import Machine
 from worker.emulator.submission import Submission
 from worker.emulator.toolchain import Pass, toolchain
-from worker.judging.arrays import RawTensor
 from worker.judging.device_faults import check_repeat, input_changed
 from worker.judging.frames import printable
 from worker.judging.grader import Arrays
 from worker.judging.job import CaseRun, Job
+from worker.recording.seam import Kind
 
 CHECKED_BYTES = 768 << 10
 """Cases whose arrays take more are watched in a slice: the check build is 10 to 100 times slower."""
@@ -160,9 +160,9 @@ class Player:
             if which is Pass.PLAIN:
                 self._print(ran)
             raise failure
-        for name, array in call.inputs.items():
-            if ran.written[name] != array.tobytes():
-                raise input_changed(case.name, name)
+        for part in self.submission.seam(case):
+            if part.kind is Kind.INPUT and ran.written[part.name] != call.inputs[part.name].tobytes():
+                raise input_changed(case.name, part.name)
         if ran.again:
             self._compare(case, ran.written, ran.again, ANOTHER_CALL)
         return ran
@@ -182,17 +182,16 @@ class Player:
 
     def _compare(self, case: Case, first: Mapping[str, bytes], second: Mapping[str, bytes], why: str) -> None:
         """Raises Failure with `not_repeatable` unless both runs agree in every output as the stage asks."""
-        tolerance = self.job.stage.repeat_tolerance(case)
         one, other = (self.submission.written(case, data) for data in (first, second))
-        for name, values in one.items():
-            check_repeat(case.name, name, values, other[name], why, tolerance=tolerance)
+        for name, values in other.items():
+            tolerance = self.job.grader.repeat_tolerance(case, name)
+            check_repeat(case.name, name, one[name], values, why, tolerance=tolerance)
 
     def _judged(self, case: Case, ran: Ran) -> CaseRun:
         self._print(ran)
         inputs = self.submission.inputs(case)
         judged = self.job.grader.finish(case, inputs, self.submission.written(case, ran.written))
-        raw = {name: RawTensor(str(values.dtype), values.shape, values.tobytes()) for name, values in judged.items()}
-        return CaseRun(case, inputs, raw, ran.ms)
+        return CaseRun(case, inputs, self.job.grader.raw(case, judged), ran.ms)
 
     def _print(self, ran: Ran) -> None:
         printed = (ran.finished.stdout + ran.finished.stderr).decode(errors="replace")

@@ -21,13 +21,14 @@ from worker.emulator.build import build
 from worker.emulator.run import Call
 from worker.emulator.script import VIRTUAL, Machine, placed, plain_name, script
 from worker.emulator.toolchain import Pass, toolchain, translator
+from worker.judging.arrays import STORED
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
 from worker.judging.job import Job
 from worker.recording.compile import Compiled, compile_cuda, demangled
 from worker.recording.placement import WORKSPACE, Buffer, Edge
 from worker.recording.record import Take, record
-from worker.recording.seam import DTYPES, Kind, parameters
+from worker.recording.seam import DTYPES, Kind, Parameter, seam_of
 from worker.recording.tape import Tape
 
 
@@ -37,7 +38,6 @@ class Submission:
     def __init__(self, job: Job, machine: Machine = VIRTUAL) -> None:
         self.job = job
         self.machine = machine
-        self.seam = parameters(job.stage.spec.seam.signature)
         self.file = job.stage.spec.file
         self.made: dict[str, Arrays] = {}
         self._tapes: dict[str, Tape] = {}
@@ -109,41 +109,47 @@ class Submission:
 
     def decoy(self, case: Case) -> Arrays:
         """Other inputs for the same case."""
-        return self._given(self.job.grader.inputs(case, f"{self.job.seed}-decoy"))
+        return self._given(case, self.job.grader.inputs(case, f"{self.job.seed}-decoy"))
 
     def size(self, case: Case) -> int:
         """Bytes of a case's arrays."""
-        return sum(array.nbytes for array in self._given(self.inputs(case)).values()) + sum(self._sizes(case).values())
+        return sum(array.nbytes for array in self._given(case, self.inputs(case)).values()) + sum(
+            self._sizes(case).values()
+        )
 
     def call(self, case: Case) -> Call:
         """What a program plays a case with."""
-        buffers, inputs = self._buffers(case), self._given(self.inputs(case))
+        buffers, inputs = self._buffers(case), self._given(case, self.inputs(case))
         scratch = {plain_name(name): it.size for name, it in buffers.items() if name == WORKSPACE}
         addresses = {plain_name(name): it.address for name, it in buffers.items()}
         return Call(inputs, self._sizes(case), scratch, addresses, script(self._tapes[case.name]))
 
     def written(self, case: Case, data: Mapping[str, bytes]) -> Arrays:
-        """The outputs as arrays of the case's shapes."""
-        shapes = self.job.grader.output_shapes(case)
+        """What the seam wrote, as arrays of the case's shapes."""
+        given = {name: array.shape for name, array in self.inputs(case).items()}
+        shapes = given | self.job.grader.output_shapes(case)
         return {
-            part.name: np.frombuffer(data[part.name], DTYPES[part.type]).reshape(shapes[part.name])
-            for part in self.seam
-            if part.kind is Kind.OUTPUT
+            part.name: np.frombuffer(data[part.name], STORED[DTYPES[part.type]]).reshape(shapes[part.name])
+            for part in self.seam(case)
+            if part.kind in (Kind.OUTPUT, Kind.INOUT) and part.name in data
         }
 
-    def _given(self, inputs: Arrays) -> Arrays:
-        return {part.name: inputs[part.name] for part in self.seam if part.kind is Kind.INPUT}
+    def seam(self, case: Case) -> tuple[Parameter, ...]:
+        return seam_of(self.job.stage, case)
+
+    def _given(self, case: Case, inputs: Arrays) -> Arrays:
+        return {part.name: inputs[part.name] for part in self.seam(case) if part.kind in (Kind.INPUT, Kind.INOUT)}
 
     def _sizes(self, case: Case) -> dict[str, int]:
         shapes = self.job.grader.output_shapes(case)
         return {
-            part.name: int(np.prod(shapes[part.name])) * np.dtype(DTYPES[part.type]).itemsize
-            for part in self.seam
+            part.name: int(np.prod(shapes[part.name])) * part.itemsize
+            for part in self.seam(case)
             if part.kind is Kind.OUTPUT
         }
 
     def _buffers(self, case: Case) -> dict[str, Buffer]:
-        inputs = {name: array.nbytes for name, array in self._given(self.inputs(case)).items()}
+        inputs = {name: array.nbytes for name, array in self._given(case, self.inputs(case)).items()}
         return placed(inputs, self._sizes(case), self.job.stage.spec.limits.workspace_kb << 10)
 
 

@@ -30,7 +30,7 @@ from worker.gpu.player import GRACE_S, Player
 from worker.gpu.protocol import Held, Hold, Loaded, LoadModule, Ready, RunCase
 from worker.gpu.sanitizer import explained
 from worker.gpu.side import Side, timed_call
-from worker.judging.arrays import RawTensor
+from worker.judging.arrays import ITEM_SIZE, STORED
 from worker.judging.device_faults import check_repeat
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
@@ -42,7 +42,7 @@ from worker.recording.memory_of_kernels import check_frames
 from worker.recording.native import BuildError, recorder
 from worker.recording.placement import WORKSPACE, Buffer, Edge, Slots, place
 from worker.recording.record import Device, Take, record
-from worker.recording.seam import Kind, parameters
+from worker.recording.seam import DTYPES, Kind, Parameter, seam_of
 from worker.recording.tape import Launch, Tape
 
 DEVICE_NODES = ("/dev/nvidiactl", "/dev/dxg")
@@ -113,7 +113,6 @@ class _Grading:
         attributes = {int(which): int(value) for which, value in card.attributes.items()}
         self.device = Device(card.name, card.memory, attributes)
         self.limits = job.stage.spec.limits
-        self.seam = parameters(job.stage.spec.seam.signature)
         self.made: dict[str, Arrays] = {}
         self.orders: list[tuple[RunCase, bytes]] = []
         gate = job.stage.spec.gate
@@ -182,14 +181,14 @@ class _Grading:
 
     def _prepare(self) -> dict[str, Arrays]:
         """Makes all inputs, by case, and starts computing the references, the longest first, while the compiler runs."""
-        for case in sorted(self.job.cases, key=lambda case: -self._inputs(case)[self.seam[0].name].size):
+        for case in sorted(self.job.cases, key=lambda case: -sum(array.size for array in self._inputs(case).values())):
             self.job.grader.foresee(case, self._inputs(case))
         return self.made
 
     def _sizes(self, case: Case) -> dict[str, int]:
         inputs, shapes = self._inputs(case), self.job.grader.output_shapes(case)
         workspace = {WORKSPACE: self.limits.workspace_kb * 1024} if self.limits.workspace_kb else {}
-        pointers = [part for part in self.seam if part.kind in (Kind.INPUT, Kind.OUTPUT)]
+        pointers = [part for part in self._seam(case) if part.kind in (Kind.INPUT, Kind.OUTPUT)]
         return {
             part.name: inputs[part.name].nbytes
             if part.kind is Kind.INPUT
@@ -202,11 +201,18 @@ class _Grading:
             self.made[case.name] = self.job.grader.inputs(case, self.job.seed)
         return self.made[case.name]
 
-    def _outputs(self) -> frozenset[str]:
-        return frozenset(part.name for part in self.seam if part.kind is Kind.OUTPUT) | {WORKSPACE}
+    def _seam(self, case: Case) -> tuple[Parameter, ...]:
+        return seam_of(self.job.stage, case)
+
+    def _dtypes(self, case: Case) -> dict[str, str]:
+        """Of each array that the seam writes."""
+        return {part.name: DTYPES[part.type] for part in self._seam(case) if part.kind is Kind.OUTPUT}
+
+    def _outputs(self, case: Case) -> frozenset[str]:
+        return frozenset(self._dtypes(case)) | {WORKSPACE}
 
     def _place(self, case: Case, edge: Edge, among: Slots | None = None) -> dict[str, Buffer]:
-        return place(self._sizes(case), self._outputs(), edge, among)
+        return place(self._sizes(case), self._outputs(case), edge, among)
 
     def _timed_takes(self, case: Case, count: int, among: Slots) -> list[Take]:
         return [Take(case, Edge.END, self._place(case, Edge.END, among), number) for number in range(1, count + 1)]
@@ -216,14 +222,14 @@ class _Grading:
         self.orders = [self._order(take, tapes[take.label]) for take in takes]
         (first, ms), (second, _) = (self._replay(case, order, data) for order, data in self.orders)
         for name, values in first.items():
-            check_repeat(case.name, name, values, second[name], tolerance=self.job.stage.repeat_tolerance(case))
+            tolerance = self.job.grader.repeat_tolerance(case, name)
+            check_repeat(case.name, name, values, second[name], tolerance=tolerance)
         return first, ms
 
     def _finished(self, case: Case, outputs: Arrays, ms: float) -> CaseRun:
         inputs = self._inputs(case)
         judged = self.job.grader.finish(case, inputs, outputs)
-        raw = {name: RawTensor("float32", values.shape, values.tobytes()) for name, values in judged.items()}
-        return CaseRun(case, inputs, raw, ms)
+        return CaseRun(case, inputs, self.job.grader.raw(case, judged), ms)
 
     def _order(self, take: Take, tape: Tape) -> tuple[RunCase, bytes]:
         """What the player is asked for one run of a case, and the data that go with it."""
@@ -235,22 +241,23 @@ class _Grading:
         result, payload = self.on_card.run(case.name, order, data)
         outputs: Arrays = {}
         at = 0
-        for name, shape in self.job.grader.output_shapes(case).items():
-            size = 4 * int(np.prod(shape))
-            outputs[name] = np.frombuffer(payload[at : at + size], np.float32).reshape(shape)
+        shapes = self.job.grader.output_shapes(case)
+        for name, dtype in self._dtypes(case).items():
+            size = ITEM_SIZE[dtype] * int(np.prod(shapes[name]))
+            outputs[name] = np.frombuffer(payload[at : at + size], STORED[dtype]).reshape(shapes[name])
             at += size
         return outputs, result.ms
 
     def _user_calls(self, case: Case, takes: list[tuple[Take, Tape]]) -> UserCalls:
-        sizes = {name: size for name, size in self._sizes(case).items() if name in self._outputs() - {WORKSPACE}}
+        sizes = {name: size for name, size in self._sizes(case).items() if name in self._dtypes(case)}
         layout = Layout()
         calls = tuple(timed_call(layout, take.buffers, len(tape.raw), sizes) for take, tape in takes)
-        return UserCalls(calls, b"".join(tape.raw for _, tape in takes), sizes, dict.fromkeys(sizes, "float32"))
+        return UserCalls(calls, b"".join(tape.raw for _, tape in takes), sizes, self._dtypes(case))
 
     def _baseline(self, case: Case) -> HeldBaseline:
         """The stage's baseline for a case, in a player of its own, which is made and timed alone the first time."""
         stage = self.job.stage
-        names = tuple(part.name for part in self.seam if part.kind is Kind.INPUT)
+        names = tuple(part.name for part in self._seam(case) if part.kind is Kind.INPUT)
         try:
             player = baselines.get(stage, self._baseline_player)
             return player.hold(

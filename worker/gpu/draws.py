@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections import deque
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -29,12 +30,12 @@ _THREADS = ThreadPoolExecutor(
 class Draw:
     """One timed input. masked: the bytes of each array under the key's stream, in the order of the names that were asked for.
 
-    tolerance: of the distribution it was drawn from.
+    tolerances: by what the seam writes, of the distribution it was drawn from; "" for whatever else it writes.
     """
 
     key: bytes
     masked: list[NDArray[np.uint8]]
-    tolerance: Tolerance
+    tolerances: Mapping[str, Tolerance]
 
 
 class Draws:
@@ -69,4 +70,8 @@ class Draws:
         case = self.grader.timed(self.case, rng)
         inputs = self.grader.made(case, rng)
         key = new_key()
-        return Draw(key, masked([inputs[name] for name in self.names], key), self.grader.stage.tolerance(case))
+        return Draw(key, masked([inputs[name] for name in self.names], key), _tolerances(self.grader, case))
+
+
+def _tolerances(grader: Grader, case: Case) -> dict[str, Tolerance]:
+    return {**grader.tolerances(case), "": grader.loosest(case, "")}

@@ -182,7 +182,9 @@ class Measurement:
                 if tree_root(data) != next(roots):
                     what = f"{name} was still written when its call had ended by the card's own marks"
                     return _moved(self.case, what)
-                wrong = difference(name, self.dtypes[name], data, want[name], draw.tolerance)
+                wrong = difference(
+                    name, self.dtypes[name], data, want[name], draw.tolerances.get(name) or draw.tolerances[""]
+                )
                 if wrong is not None:
                     message = (
                         f"Case {self.case}: right when it was judged, wrong when it was timed on new input: {wrong}."
@@ -218,7 +220,10 @@ def difference(name: str, dtype: str, got: Bytes, want: Bytes, tolerance: Tolera
     """How two right answers differ by more than both may be off, or None. NaN is never right."""
     one, other = _numbers(dtype, got), _numbers(dtype, want)
     with np.errstate(all="ignore"):
-        right = np.abs(one - other) <= 2 * (tolerance.absolute + tolerance.relative * np.abs(other))
+        error, allowed = np.abs(one - other), 2 * (tolerance.absolute + tolerance.relative * np.abs(other))
+    right = error <= allowed
+    if np.count_nonzero(~right) <= (1 - tolerance.share) * right.size:
+        right = error <= tolerance.cap * allowed
     if right.all():
         return None
     first = int(np.argmin(right))

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-ITEM_SIZE = {
-    "float64": 8,
-    "float32": 4,
-    "float16": 2,
-    "bfloat16": 2,
-    "int64": 8,
-    "int32": 4,
-    "uint32": 4,
-    "uint8": 1,
-    "bool": 1,
+STORED: dict[str, np.dtype[Any]] = {
+    **{name: np.dtype(name) for name in ("float64", "float32", "float16", "bool")},
+    **{f"{sign}{bits}": np.dtype(f"{sign}{bits}") for sign in ("int", "uint") for bits in (8, 16, 32, 64)},
+    "bfloat16": np.dtype("uint16"),
 }
+"""What numpy keeps the values of a dtype in; it has no bfloat16, whose bits travel."""
+ITEM_SIZE = {name: stored.itemsize for name, stored in STORED.items()}
 MAX_RANK = 8
 
 Float64 = NDArray[np.float64]
@@ -46,13 +43,26 @@ class RawTensor:
             raise MalformedTensorError(f"{self.dtype}{list(self.shape)} takes {expected} bytes; {len(self.data)} came")
 
     def numbers(self) -> Float64:
-        """The values in float64 [shape]; exact for every dtype but int64 beyond 2^53."""
-        if self.dtype == "bfloat16":
-            high = np.frombuffer(self.data, dtype="<u2").astype(np.uint32) << 16
-            values = high.view(np.float32)
-        else:
-            values = np.frombuffer(self.data, dtype=np.dtype(self.dtype).newbyteorder("<"))
-        return values.astype(np.float64).reshape(self.shape)
+        """The values in float64 [shape]; exact for every dtype but whole numbers of 64 bits beyond 2^53."""
+        stored = np.frombuffer(self.data, dtype=STORED[self.dtype].newbyteorder("<")).reshape(self.shape)
+        return numbers_of(stored, self.dtype)
+
+
+def numbers_of(stored: NDArray[Any], dtype: str) -> Float64:
+    """The float64 values of an array that is stored as `STORED` says."""
+    if dtype == "bfloat16":
+        return (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return stored.astype(np.float64)
+
+
+def stored_as(values: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Values rounded to a dtype, as `STORED` keeps them; to bfloat16 to the nearest, ties to even."""
+    if dtype != "bfloat16":
+        return values.astype(STORED[dtype])
+    single = np.ascontiguousarray(values, np.float32)
+    bits = single.view(np.uint32)
+    rounded = ((bits + (0x7FFF + ((bits >> 16) & 1))) >> 16).astype(np.uint16)
+    return np.where(np.isnan(single), np.uint16(0x7FC0), rounded)
 
 
 def byte_count(dtype: str, shape: tuple[int, ...]) -> int:

@@ -59,7 +59,7 @@ def check_repeat(
     """Raises Failure unless two calls on one input gave the same bits, or values within `tolerance`; any NaN equals any other.
 
     first, second: the tensor `name` of both calls, of one shape and floating or integer dtype. why: where to look, a sentence
-    without its full stop. tolerance: `Stage.repeat_tolerance`.
+    without its full stop. tolerance: `Grader.repeat_tolerance`.
     """
     if first.tobytes() == second.tobytes():
         return

@@ -1,4 +1,6 @@
-"""A stage's `grader.py` and `drawn.py`: trusted numpy code, loaded by path, that makes inputs and knows the right answers."""
+"""A stage's `grader.py` and `drawn.py`, or its `stage.py`: trusted numpy code, loaded by path, that makes inputs and knows the
+right answers.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelgate import stage_file
 from kernelgate.protocol import Table
-from kernelgate.stages import Case, Stage, StageError
-from worker.judging.arrays import Float64, RawTensor
+from kernelgate.seams import AFTER
+from kernelgate.stages import Case, Stage, StageError, Tolerance
+from worker.judging.arrays import STORED, Float64, RawTensor
+from worker.judging.short_form import ShortForm
 
 Arrays = dict[str, NDArray[Any]]
 DRAWN = "Drawn"
@@ -35,12 +40,15 @@ class CaseOutcome:
 
 
 class Grader:
-    """The functions of one stage's grader.py and its drawn.py, if it has one. Errors are ours: `judge_error`."""
+    """The functions of one stage, from its files or derived from its stage.py. Errors are ours: `judge_error`."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
-        self._module = _load(stage, "grader.py", ("inputs", "reference"))
-        self._drawing = _load(stage, "drawn.py", ("drawn",)) if "drawn.py" in stage.files else None
+        self._short = ShortForm(stage, stage.form, _load(stage, stage_file.FILE, ())) if stage.form else None
+        self._module: Any = self._short or _load(stage, "grader.py", ("inputs", "reference"))
+        self._drawing: Any = self._short or (
+            _load(stage, "drawn.py", ("drawn",)) if "drawn.py" in stage.files else None
+        )
         self._foreseen: dict[str, tuple[Arrays, Future[dict[str, Float64]]]] = {}
 
     def drawn(self, seed: str) -> tuple[Case, ...]:
@@ -90,8 +98,58 @@ class Grader:
             )
         return tensors
 
+    def tolerances(self, case: Case) -> dict[str, Tolerance]:
+        """What is allowed of each judged tensor: the case's, the dtype's, or derived from the reference."""
+        if self._short and case.tolerance is None:
+            return self._short.tolerances(case)
+        one = case.tolerance or self.stage.spec.tolerance[case.dtype]
+        return dict.fromkeys(self.stage.spec.tensors, one)
+
+    def repeat_tolerance(self, case: Case, output: str) -> Tolerance | None:
+        """How far two runs of a case may be apart in an array that the seam writes; None: not by a bit."""
+        return self.loosest(case, output) if self.stage.spec.repeatable == "tolerance" else None
+
+    def loosest(self, case: Case, output: str) -> Tolerance:
+        """The tolerance of the tensor of this name; of a buffer that is judged under other names, the loosest of all."""
+        found = self.tolerances(case)
+        return found.get(output) or found.get(output + AFTER) or max(found.values(), key=lambda it: it.absolute)
+
+    def bounds(self, case: Case, inputs: Arrays) -> dict[str, Float64]:
+        """What is allowed element by element, of the tensors of which the stage says so."""
+        return self._short.bounds(case, inputs) if self._short else {}
+
+    def accepted(self, outcome: CaseOutcome) -> Mapping[str, Float64]:
+        """The right answer nearest to what came: the expected one, unless the stage accepts others as well.
+
+        The stage's checker meets hostile values here; one that fails on them accepts none of them.
+        """
+        if self._short is None or "accept" not in self._short.form.defined:
+            return outcome.expected
+        got = {name: outcome.outputs[name].numbers() for name in outcome.expected}
+        try:
+            with np.errstate(all="ignore"):
+                return self._short.accept(outcome.case, outcome.inputs, got, outcome.expected)
+        except (ValueError, IndexError, KeyError, TypeError, OverflowError, ArithmeticError):
+            return outcome.expected
+
+    def check(self, case: Case) -> None:
+        """Raises StageError unless what the stage makes of a case is what its seam says."""
+        if self._short:
+            self._short.check(case)
+
+    def dtypes(self, case: Case, inputs: Arrays) -> dict[str, str]:
+        """Of each input: bfloat16 travels as its bits, so an array does not say."""
+        return self._short.dtypes(case) if self._short else dtypes_of(case, inputs)
+
+    def raw(self, case: Case, judged: Arrays) -> dict[str, RawTensor]:
+        """Judged arrays as they are compared, each with its dtype."""
+        return {
+            name: RawTensor(self.stage.dtype(case, name), values.shape, values.tobytes())
+            for name, values in judged.items()
+        }
+
     def output_shapes(self, case: Case) -> dict[str, tuple[int, ...]]:
-        """CUDA stages: shapes of the float32 buffers that the seam writes, by its parameters' names."""
+        """CUDA stages: shapes of the buffers that the seam writes, by its parameters' names."""
         return cast(dict[str, tuple[int, ...]], self._module.outputs(case))
 
     def finish(self, case: Case, inputs: Arrays, written: Arrays) -> Arrays:
@@ -122,6 +180,12 @@ class Grader:
         """The stage's exported tables over the cases that ran; none where grader.py has no `experiment`."""
         make = getattr(self._module, "experiment", None)
         return tuple(make({outcome.case.name: outcome for outcome in outcomes})) if make else ()
+
+
+def dtypes_of(case: Case, inputs: Arrays) -> dict[str, str]:
+    """What a grader.py made: arrays of the case's dtype, and beside them whole numbers and others by their own."""
+    stored = STORED.get(case.dtype)
+    return {name: case.dtype if array.dtype == stored else str(array.dtype) for name, array in inputs.items()}
 
 
 def _load(stage: Stage, file: str, functions: tuple[str, ...]) -> ModuleType:

@@ -41,17 +41,22 @@ class Comparison:
             return np.where(self.wrong, self.error / np.maximum(self.allowed, np.finfo(np.float64).tiny), 0.0)
 
 
-def compare(got: Float64, want: Float64, tolerance: Tolerance, *, widened: float = 1.0) -> Comparison:
-    """Compares two arrays of one shape, element by element."""
+def compare(
+    got: Float64, want: Float64, tolerance: Tolerance, *, widened: float = 1.0, bound: Float64 | None = None
+) -> Comparison:
+    """Compares two arrays of one shape, element by element. bound: what is allowed of each, in place of the tolerance's."""
     with np.errstate(all="ignore"):
         same = got == want
         error = np.where(same, 0.0, np.abs(got - want))
-        allowed = widened * (tolerance.absolute + tolerance.relative * np.where(np.isfinite(want), np.abs(want), 0.0))
+        of_all = tolerance.absolute + tolerance.relative * np.where(np.isfinite(want), np.abs(want), 0.0)
+        allowed = widened * (of_all if bound is None else np.broadcast_to(bound, want.shape))
         wrong = ~(same | (error <= allowed))
-    return Comparison(got, want, error, allowed, wrong)
+        far = ~(same | (error <= tolerance.cap * allowed))
+    few = np.count_nonzero(wrong) <= (1 - tolerance.share) * wrong.size
+    return Comparison(got, want, error, allowed, far if few else wrong)
 
 
-def check_form(case: Case, outputs: Mapping[str, RawTensor], expected: Mapping[str, Float64]) -> None:
+def check_form(stage: Stage, case: Case, outputs: Mapping[str, RawTensor], expected: Mapping[str, Float64]) -> None:
     """Names, shapes and dtypes before values. Raises Failure with `contract_violation`."""
     for name, want in expected.items():
         got = outputs.get(name)
@@ -63,25 +68,23 @@ def check_form(case: Case, outputs: Mapping[str, RawTensor], expected: Mapping[s
                 case,
                 f"{name} has shape {list(got.shape)}; the contract asks for {list(want.shape)}",
             )
-        if got.dtype != case.dtype:
-            raise _violation(
-                Reason.WRONG_DTYPE,
-                case,
-                f"{name} is {got.dtype}; the contract asks for {case.dtype}, as the inputs are",
-            )
+        dtype = stage.dtype(case, name)
+        if got.dtype != dtype:
+            as_inputs = ", as the inputs are" if dtype == case.dtype else ""
+            what = f"{name} is {got.dtype}; the contract asks for {dtype}{as_inputs}"
+            raise _violation(Reason.WRONG_DTYPE, case, what)
 
 
 def _violation(reason: Reason, case: Case, what: str) -> Failure:
     return Failure(reason, f"Case {case.name}: {what}.", case=case.name)
 
 
-def judge_case(stage: Stage, outcome: CaseOutcome, ms: float | None) -> tuple[CaseReport, WrongTensor | None]:
+def judge_case(grader: Grader, outcome: CaseOutcome, ms: float | None) -> tuple[CaseReport, WrongTensor | None]:
     """The report of one case, and its earliest wrong tensor if it has one."""
-    tolerance = stage.tolerance(outcome.case)
+    stage = grader.stage
     reports: list[TensorReport] = []
     first: WrongTensor | None = None
-    for name, want in outcome.expected.items():
-        comparison = compare(outcome.outputs[name].numbers(), want, tolerance)
+    for name, comparison in comparisons(grader, outcome).items():
         reports.append(_report(name, outcome.outputs[name], comparison))
         if first is None and comparison.wrong.any():
             first = _wrong_tensor(outcome.case, name, stage.spec.tensors[name].axes, comparison)
@@ -94,6 +97,15 @@ def judge_case(stage: Stage, outcome: CaseOutcome, ms: float | None) -> tuple[Ca
         tensors=tuple(reports),
     )
     return report, first
+
+
+def comparisons(grader: Grader, outcome: CaseOutcome) -> dict[str, Comparison]:
+    """Each judged tensor beside the right answer nearest to it, in judged order."""
+    allowed, bounds = grader.tolerances(outcome.case), grader.bounds(outcome.case, dict(outcome.inputs))
+    return {
+        name: compare(outcome.outputs[name].numbers(), want, allowed[name], bound=bounds.get(name))
+        for name, want in grader.accepted(outcome).items()
+    }
 
 
 def _report(name: str, raw: RawTensor, comparison: Comparison) -> TensorReport:
@@ -144,7 +156,7 @@ def name_mistake(grader: Grader, outcomes: Sequence[CaseOutcome], wrong: WrongTe
     """
     stage = grader.stage
     first = next(outcome for outcome in outcomes if outcome.case.name == wrong.case)
-    wrong_ones = [outcome for outcome in outcomes if _is_wrong(stage, outcome)]
+    wrong_ones = [outcome for outcome in outcomes if _is_wrong(grader, outcome)]
     right_ones = [outcome for outcome in outcomes if not any(outcome is other for other in wrong_ones)]
     best: tuple[int, str] | None = None
     for mistake in stage.spec.mistakes:
@@ -158,18 +170,15 @@ def name_mistake(grader: Grader, outcomes: Sequence[CaseOutcome], wrong: WrongTe
     return named(stage, best[1]) if best else None
 
 
-def _is_wrong(stage: Stage, outcome: CaseOutcome) -> bool:
-    tolerance = stage.tolerance(outcome.case)
-    return any(
-        compare(outcome.outputs[name].numbers(), want, tolerance).wrong.any() for name, want in outcome.expected.items()
-    )
+def _is_wrong(grader: Grader, outcome: CaseOutcome) -> bool:
+    return any(comparison.wrong.any() for comparison in comparisons(grader, outcome).values())
 
 
 def _shows(grader: Grader, outcome: CaseOutcome, mistake: str) -> bool:
     """Whether the mistake is a mistake there at all: one that gives the right values explains no wrong one near them."""
-    tolerance = grader.stage.tolerance(outcome.case)
+    allowed = grader.tolerances(outcome.case)
     wrong_values = grader.reference(outcome.case, outcome.inputs, mistake)
-    return any(compare(wrong_values[name], want, tolerance).wrong.any() for name, want in outcome.expected.items())
+    return any(compare(wrong_values[name], want, allowed[name]).wrong.any() for name, want in outcome.expected.items())
 
 
 def named(stage: Stage, name: str) -> NamedMistake:
@@ -179,14 +188,14 @@ def named(stage: Stage, name: str) -> NamedMistake:
 
 def _explains(grader: Grader, outcome: CaseOutcome, mistake: str) -> bool:
     """Whether the outputs equal the mistake's everywhere, NaN for NaN."""
-    tolerance = grader.stage.tolerance(outcome.case)
+    allowed = grader.tolerances(outcome.case)
     wrong_values = grader.reference(outcome.case, outcome.inputs, mistake)
     for name, want in wrong_values.items():
         raw = outcome.outputs.get(name)
         if raw is None or raw.shape != want.shape:
             return False
         got = raw.numbers()
-        comparison = compare(got, want, tolerance, widened=MISTAKE_TOLERANCES)
+        comparison = compare(got, want, allowed[name], widened=MISTAKE_TOLERANCES)
         if (comparison.wrong & ~(np.isnan(got) & np.isnan(want))).any():
             return False
     return True
@@ -213,10 +222,12 @@ def separations(
             break
         inputs = grader.inputs(case, seed)
         truth = grader.reference(case, inputs)
-        tolerance = grader.stage.tolerance(case)
+        allowed = grader.tolerances(case)
         for name in hidden:
             variant = grader.reference(case, inputs, name)
-            shown = max((_separation(variant[tensor], want, tolerance) for tensor, want in truth.items()), default=0.0)
+            shown = max(
+                (_separation(variant[tensor], want, allowed[tensor]) for tensor, want in truth.items()), default=0.0
+            )
             if shown > best[name][1]:
                 best[name] = (case.name, shown)
     return best

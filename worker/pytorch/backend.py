@@ -11,7 +11,7 @@ import fcntl
 import mmap
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ from kernelgate.stages import Case
 from kernelgate.verdicts import Phase
 from worker.judging import frames
 from worker.judging.arrays import RawTensor
+from worker.judging.driver import driver
 from worker.judging.endings import end_failure, failure_of, forged, mistake_of, sandbox_limits
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
@@ -57,13 +58,13 @@ class Arena:
         os.close(self.fd)
         os.close(self.given)
 
-    def write(self, inputs: Arrays) -> list[dict[str, Any]]:
+    def write(self, inputs: Arrays, dtypes: Mapping[str, str]) -> list[dict[str, Any]]:
         """Puts arrays into the file; returns what the runner needs to find them there: name, dtype, shape, offset."""
         self.kept, self.calls = [], 0
         listed, at = [], 0
         for name, array in inputs.items():
             os.pwrite(self.fd, array.tobytes(), at)
-            listed.append({"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "offset": at})
+            listed.append({"name": name, "dtype": dtypes[name], "shape": list(array.shape), "offset": at})
             at += _aligned(array.nbytes)
         return listed
 
@@ -124,7 +125,7 @@ class Execution:
             "module": spec.file.removesuffix(".py"),
             "source": self.job.source,
             "provided": {name.removesuffix(".py"): text for name, text in self.job.stage.provided.items()},
-            "driver": self.job.stage.text("driver.py"),
+            "driver": driver(self.job.stage),
         }
         header, _ = self._exchange(frames.encode(order), None, time.monotonic() + spec.limits.case_s)
         if header.get("kind") != "loaded":
@@ -135,8 +136,8 @@ class Execution:
         order = {
             "kind": "case",
             "dtype": case.dtype,
-            "params": case.params,
-            "inputs": self.arena.write(inputs),
+            "params": case.given,
+            "inputs": self.arena.write(inputs, self.job.grader.dtypes(case, inputs)),
         }
         start = time.perf_counter()
         deadline = time.monotonic() + self.job.stage.spec.limits.case_s

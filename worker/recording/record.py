@@ -21,7 +21,7 @@ from worker.judging.job import Job
 from worker.recording.compile import Compiled, demangled
 from worker.recording.native import recorder
 from worker.recording.placement import WORKSPACE, Buffer, Edge
-from worker.recording.seam import Kind, Parameter, parameters
+from worker.recording.seam import Kind, Parameter, name_of, seam_of, signature_of
 from worker.recording.tape import MalformedTapeError, Tape, UnjoinedError, Violation, read_tape
 from worker.sandbox import End, Finished
 
@@ -52,7 +52,17 @@ class Take:
 
 
 def record(job: Job, compiled: Compiled, device: Device, takes: list[Take]) -> dict[str, Tape]:
-    """Records every take; tapes by label. Raises Failure for what the submission's host code did."""
+    """Records every take; tapes by label. Raises Failure for what the submission's host code did.
+
+    Each seam is recorded by itself, in a process of its own.
+    """
+    found: dict[str, Tape] = {}
+    for seam in dict.fromkeys(take.case.seam for take in takes):
+        found |= _record(job, compiled, device, [take for take in takes if take.case.seam == seam])
+    return found
+
+
+def _record(job: Job, compiled: Compiled, device: Device, takes: list[Take]) -> dict[str, Tape]:
     with job.phases.during(Phase.RECORD):
         program = recorder()
         limits = job.stage.spec.limits
@@ -69,7 +79,7 @@ def record(job: Job, compiled: Compiled, device: Device, takes: list[Take]) -> d
             cancelled=job.cancelled,
         )
         job.output = printable((finished.stdout + finished.stderr).decode(errors="replace"), limit=16_000)
-        _check_loaded(job, finished, compiled.library)
+        _check_loaded(job, finished, compiled.library, takes[0].case)
         return {take.label: _tape(job, finished, take, numbers[take.label]) for take in takes}
 
 
@@ -80,14 +90,15 @@ def shuffled(labels: Sequence[str], seed: str) -> dict[str, int]:
 
 
 def _order(stage: Stage, compiled: Compiled, device: Device, takes: list[Take], numbers: Mapping[str, int]) -> str:
-    lines = ["library ./seam.so", f"seam {stage.spec.seam.name}", f"workspace {stage.spec.limits.workspace_kb * 1024}"]
+    first = takes[0].case
+    lines = ["library ./seam.so", f"seam {name_of(stage, first)}", f"workspace {stage.spec.limits.workspace_kb * 1024}"]
     lines += [f"device {device.name}", f"memory {device.memory}"]
     lines += [f"attribute {which} {value}" for which, value in device.attributes.items()]
     for kernel in compiled.cubin.kernels.values():
         sizes = " ".join(f"{offset}:{size}" for offset, size in kernel.parameters)
         resources = f"{kernel.registers} {kernel.shared_bytes} {kernel.frame_bytes} {kernel.max_threads}"
         lines.append(f"kernel {kernel.name} {resources} {sizes}")
-    seam = parameters(stage.spec.seam.signature)
+    seam = seam_of(stage, first)
     lines += [
         " ".join(["case", str(numbers[take.label]), *(_argument(part, take) for part in seam), *_workspace(take)])
         for take in sorted(takes, key=lambda take: numbers[take.label])
@@ -101,7 +112,7 @@ def _workspace(take: Take) -> list[str]:
 
 def _argument(part: Parameter, take: Take) -> str:
     match part.kind:
-        case Kind.INPUT | Kind.OUTPUT:
+        case Kind.INPUT | Kind.OUTPUT | Kind.INOUT:
             return str(take.buffers[part.name].address)
         case Kind.STREAM:
             return "stream"
@@ -111,7 +122,7 @@ def _argument(part: Parameter, take: Take) -> str:
             return f"f{take.case.params[part.name]}"
 
 
-def _check_loaded(job: Job, finished: Finished, library: bytes) -> None:
+def _check_loaded(job: Job, finished: Finished, library: bytes, case: Case) -> None:
     data = finished.files.get("load.tape")
     limits = job.stage.spec.limits
     if data is None and finished.end in (End.WALL, End.CPU):
@@ -126,7 +137,7 @@ def _check_loaded(job: Job, finished: Finished, library: bytes) -> None:
         return
     kind, what = tape.failure
     if kind == "missing_function":
-        raise Failure(Reason.MISSING_FUNCTION, _missing_function(job, library))
+        raise Failure(Reason.MISSING_FUNCTION, _missing_function(job, library, case))
     symbol = what.rpartition("undefined symbol: ")[2].split(" ")[0].split(",")[0]
     if symbol != what:
         shown = printable(demangled(job.sandbox, [symbol])[0], limit=1000)
@@ -135,11 +146,11 @@ def _check_loaded(job: Job, finished: Finished, library: bytes) -> None:
     raise Failure(Reason.NOT_LOADABLE, f"The library does not load: {what}.")
 
 
-def _missing_function(job: Job, library: bytes) -> str:
+def _missing_function(job: Job, library: bytes, case: Case) -> str:
     """That the seam is not there, and which function of its name is, under a name that C++ has mangled."""
-    seam = job.stage.spec.seam
-    message = f"There is no function `{seam.signature}`."
-    mangled = re.search(rb"\0(_Z%d%s\w{1,500})\0" % (len(seam.name), seam.name.encode()), library)
+    name = name_of(job.stage, case)
+    message = f"There is no function `{signature_of(job.stage, case)}`."
+    mangled = re.search(rb"\0(_Z%d%s\w{1,500})\0" % (len(name), name.encode()), library)
     if mangled is None:
         return message
     shown = printable(demangled(job.sandbox, [mangled[1].decode()], with_parameters=True)[0], limit=1000)
@@ -189,7 +200,7 @@ def _no_tape(job: Job, finished: Finished, take: Take, number: int) -> Failure:
                 f"Case {name}: the host code was ended by signal {words[2][:4]}; device pointers cannot be read there."
             )
             return Failure(Reason.CRASHED, what, case=name)
-    what = f"Case {name}: the host code ended the process; return from {job.stage.spec.seam.name} instead."
+    what = f"Case {name}: the host code ended the process; return from {name_of(job.stage, take.case)} instead."
     return Failure(Reason.ENDED_EARLY, what, case=name)
 
 

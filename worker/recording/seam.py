@@ -1,16 +1,18 @@
 """The seam of a CUDA stage: what a submission's one host function takes, read from the signature in stage.toml.
 
-A pointer to const is an input, named as in the grader's `inputs`; another pointer is an output, named as in its `outputs`; an
-integer or a float is a number of the case's params; a cudaStream_t is the stream everything has to be joined to.
+A pointer to const is an input, named as in the grader's `inputs`; another pointer is an output, named as in its `outputs`, or
+an array that is changed in place, where a stage.py says so; an integer or a float is a number of the case's params; a
+cudaStream_t is the stream everything has to be joined to.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kernelgate.stages import StageError
+from kernelgate.seams import C_TYPES, Role
+from kernelgate.stages import Case, Stage, StageError
 from worker.judging.arrays import ITEM_SIZE
 
 
@@ -19,6 +21,7 @@ class Kind(StrEnum):
 
     INPUT = "input"
     OUTPUT = "output"
+    INOUT = "inout"
     INT = "int"
     FLOAT = "float"
     STREAM = "stream"
@@ -40,17 +43,9 @@ class Parameter:
 
 _SIGNATURE = re.compile(r'extern "C" void (?P<name>[A-Za-z_]\w*)\s*\((?P<parameters>[^()]*)\)')
 _PARAMETER = re.compile(
-    r"(?P<type>(?:const )?(?:float|int|unsigned|double|__half|__nv_bfloat16|cudaStream_t))"
-    r"\s*(?P<star>\*?)\s*(?P<name>[A-Za-z_]\w*)"
+    r"(?P<type>(?:const )?(?:[A-Za-z_]\w*(?: char| short| long long)?))\s*(?P<star>\*?)\s*\b(?P<name>[A-Za-z_]\w*)"
 )
-DTYPES = {
-    "float": "float32",
-    "double": "float64",
-    "int": "int32",
-    "unsigned": "uint32",
-    "__half": "float16",
-    "__nv_bfloat16": "bfloat16",
-}
+DTYPES = {spelled: dtype for dtype, spelled in C_TYPES.items()}
 """The numpy name of what an array parameter points to; numpy has no bfloat16, its values travel as uint16."""
 _KINDS = {
     **{(f"const {name}", "*"): Kind.INPUT for name in DTYPES},
@@ -80,3 +75,21 @@ def _parameter(text: str) -> Parameter:
             f"{', '.join(DTYPES)}; int, unsigned, float, double and cudaStream_t"
         )
     return Parameter(kind, part["name"], part["type"])
+
+
+def seam_of(stage: Stage, case: Case) -> tuple[Parameter, ...]:
+    """The parameters of the seam that a case calls. Raises StageError."""
+    found = parameters(signature_of(stage, case))
+    if stage.form is None:
+        return found
+    inout = {each.name for each in stage.form.seams[case.seam].arguments if each.role is Role.INOUT}
+    return tuple(replace(part, kind=Kind.INOUT) if part.name in inout else part for part in found)
+
+
+def name_of(stage: Stage, case: Case) -> str:
+    """The function that a case calls."""
+    return stage.form.seams[case.seam].name if stage.form else stage.spec.seam.name
+
+
+def signature_of(stage: Stage, case: Case) -> str:
+    return stage.spec.seam.others.get(name_of(stage, case), stage.spec.seam.signature)

@@ -12,7 +12,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from kernelgate.db import transaction
 from kernelgate.settings import settings
-from kernelgate.stages import Backend, load_stages
+from kernelgate.stage_folders import load_stages
+from kernelgate.stages import Backend
 from worker.backends import available, missing, open_sandbox
 from worker.emulator import compiler
 from worker.emulator.check_pass import offered

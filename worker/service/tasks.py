@@ -10,7 +10,7 @@ from sqlalchemy.exc import OperationalError
 
 from kernelgate.protocol import Result
 from kernelgate.settings import settings
-from kernelgate.stages import load_stage
+from kernelgate.stage_folders import load_stage
 from worker.gpu import backend as gpu
 from worker.grade import grade, new_seed
 from worker.judging.failures import Cancelled

@@ -14,7 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from kernelgate.stages import Stage, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Stage
 from worker.backends import open_sandbox
 from worker.sandbox import Sandbox
 

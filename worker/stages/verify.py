@@ -16,7 +16,8 @@ from kernelgate.models import StageVersion
 from kernelgate.protocol import Result
 from kernelgate.reasons import Reason
 from kernelgate.settings import settings
-from kernelgate.stages import Backend, Example, Expectation, Ranking, Stage, StageError, load_stage, load_stages
+from kernelgate.stage_folders import load_stage, load_stages
+from kernelgate.stages import Backend, Example, Expectation, Ranking, Stage, StageError
 from kernelgate.verdicts import Verdict
 from worker.backends import choose, gradable
 from worker.grade import grade, new_seed
@@ -141,13 +142,13 @@ def _calibrations(stage: Stage) -> Iterator[Check]:
 
 def _graded(stage: Stage, sandbox: Sandbox, what: _Shipped) -> Check:
     if isinstance(what, _Brief):
-        check = judged(stage, what.example, _grade(stage.short(), sandbox, what.example.path))
+        check = judged(stage, what.example, _grade(stage.short(), sandbox, name_of(stage, what.example)))
         return check if check.ok else _example(stage, sandbox, what.example)
     return _example(stage, sandbox, what) if isinstance(what, Example) else what(stage, sandbox)
 
 
 def _solution(stage: Stage, sandbox: Sandbox) -> Check:
-    result = _grade(stage, sandbox, stage.folder / "solution" / stage.spec.file)
+    result = _grade(stage, sandbox, f"solution/{stage.spec.file}")
     return Check("solution", result.verdict.passes, _told(result))
 
 
@@ -157,7 +158,7 @@ def _short_starter(stage: Stage, sandbox: Sandbox) -> Check:
 
 def _starter(stage: Stage, sandbox: Sandbox) -> Check:
     """A starter may be right (behind a gate it must be) but never be all that is asked for."""
-    result = _grade(stage, sandbox, stage.folder / "starter" / stage.spec.file)
+    result = _grade(stage, sandbox, f"starter/{stage.spec.file}")
     if stage.spec.gate is None:
         runs = result.verdict in (Verdict.WRONG_ANSWER, Verdict.CONTRACT_VIOLATION, Verdict.RUNTIME_ERROR)
         return Check("starter", runs, f"{_told(result)}; it must load and not pass")
@@ -173,9 +174,11 @@ def _expectations_have_files(stage: Stage) -> Check:
 
 
 def _example(stage: Stage, sandbox: Sandbox, example: Example) -> Check:
-    result = _grade(stage, sandbox, example.path)
+    result = _grade(stage, sandbox, name_of(stage, example))
     if result.verdict is Verdict.TIME_LIMIT is not example.verdict:
-        result = _grade(stage, sandbox, example.path)  # a machine that was busy for a moment is no proof of anything
+        result = _grade(
+            stage, sandbox, name_of(stage, example)
+        )  # a machine that was busy for a moment is no proof of anything
     return judged(stage, example, result)
 
 
@@ -189,7 +192,7 @@ def judged(stage: Stage, example: Example, result: Result) -> Check:
         and wanted.mistake in (None, found_mistake)
         and (wanted.message is None or wanted.message in result.message)
     )
-    name = example.path.relative_to(stage.folder).as_posix()
+    name = name_of(stage, example)
     stated = ", ".join(f"{key} {value!r}" for key, value in _stated(wanted))
     return Check(name, ok, _told(result) if ok else f"{_told(result)}; expected {stated}")
 
@@ -213,8 +216,13 @@ def _stated(wanted: Expectation) -> Iterator[tuple[str, str]]:
             yield key, str(value)
 
 
-def _grade(stage: Stage, sandbox: Sandbox, path: Path) -> Result:
-    return grade(stage, path.read_bytes(), sandbox=sandbox, seed=new_seed())
+def name_of(stage: Stage, example: Example) -> str:
+    """A shipped file's name in its stage; one that is an edit of another lies in no folder."""
+    return example.path.relative_to(stage.folder).as_posix()
+
+
+def _grade(stage: Stage, sandbox: Sandbox, name: str) -> Result:
+    return grade(stage, stage.files[name], sandbox=sandbox, seed=new_seed())
 
 
 def _told(result: Result) -> str:

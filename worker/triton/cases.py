@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernelgate.reasons import Reason
 from kernelgate.stages import Case
-from worker.judging.arrays import RawTensor
+from worker.judging.arrays import STORED, RawTensor
 from worker.judging.device_faults import check_repeat
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
@@ -27,11 +27,6 @@ from worker.triton.tape import Kernel, Recording, Region, Take, owner
 
 CHANGED = "_changed"
 ALIGNMENT = 16
-STORED: dict[str, np.dtype[Any]] = {
-    "bfloat16": np.dtype("<u2"),
-    "float16": np.dtype("<f2"),
-    "float32": np.dtype("<f4"),
-}
 
 
 def runs_of(inputs: Arrays) -> list[Arrays]:
@@ -43,8 +38,17 @@ def runs_of(inputs: Arrays) -> list[Arrays]:
     return [first, other]
 
 
-def order_for(case: Case, inputs: Arrays, edges: tuple[Edge, ...], timed: int = 0, among: Slots | None = None) -> Order:
+def order_for(
+    case: Case,
+    inputs: Arrays,
+    dtypes: Mapping[str, str],
+    edges: tuple[Edge, ...],
+    timed: int = 0,
+    among: Slots | None = None,
+) -> Order:
     """What to record for a case: one call for every edge that its memory is placed against, then `timed` calls.
+
+    dtypes: of the inputs, as torch calls them.
 
     among: of the memory that is mapped together with that of the timed calls.
     """
@@ -52,13 +56,7 @@ def order_for(case: Case, inputs: Arrays, edges: tuple[Edge, ...], timed: int = 
     sizes = {name: array.nbytes for name, array in given.items()}
     shapes = {name: array.shape for name, array in given.items()}
     calls = [call(sizes, edge) for edge in edges] + [call(sizes, Edge.END, among) for _ in range(timed)]
-    dtypes = {name: _dtype(case, array) for name, array in given.items()}
-    return Order(case, shapes, dtypes, tuple(calls))
-
-
-def _dtype(case: Case, array: NDArray[Any]) -> str:
-    """An input's own dtype, as torch calls it: whole numbers may stand beside the case's floating-point ones."""
-    return case.dtype if array.dtype == STORED.get(case.dtype) else str(array.dtype)
+    return Order(case, shapes, {name: dtypes[name] for name in given}, tuple(calls))
 
 
 @dataclass(frozen=True)
@@ -217,11 +215,9 @@ def arrays_of(regions: tuple[Region, ...], data: bytes) -> dict[str, RawTensor]:
     return found
 
 
-def bits(raw: RawTensor) -> NDArray[np.generic]:
+def bits(raw: RawTensor) -> NDArray[Any]:
     """A tensor's values as the stage's grader takes them: bfloat16 as its bits."""
-    stored = STORED.get(raw.dtype, np.dtype(np.uint8))
-    values: NDArray[np.generic] = np.frombuffer(raw.data, stored)
-    return values.reshape(raw.shape) if stored != np.uint8 else values
+    return np.frombuffer(raw.data, STORED[raw.dtype]).reshape(raw.shape)
 
 
 def judged(job: Job, case: Case, inputs: Arrays, outputs: list[dict[str, RawTensor]]) -> dict[str, RawTensor]:

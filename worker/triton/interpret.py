@@ -73,7 +73,10 @@ def interpreted(job: Job, cases: Sequence[Case]) -> Iterator[CaseRun]:
     inputs = {case.name: job.grader.inputs(case, job.seed) for case in cases}
     for case in cases:
         job.grader.foresee(case, inputs[case.name])
-    orders = [order_for(case, inputs[case.name], (Edge.END, Edge.START)) for case in cases]
+    orders = [
+        order_for(case, inputs[case.name], job.grader.dtypes(case, inputs[case.name]), (Edge.END, Edge.START))
+        for case in cases
+    ]
     found = Recorder(job, NOMINAL).record(orders)
     limits = replace(sandbox_limits(job.stage.spec.limits), processes=8)
     with (
@@ -141,10 +144,11 @@ class Interpreter:
             if failure.reason is Reason.CANNOT_INTERPRET:  # a wait that this order has no end for
                 return
             raise
-        tolerance = self.job.stage.tolerance(call.case)
         for name, raw in first.items():
             one, other = raw.numbers(), second[name].numbers()
-            if (compare(other, one, tolerance).wrong & ~(np.isnan(one) & np.isnan(other))).any():
+            if (
+                compare(other, one, self.job.grader.loosest(call.case, name)).wrong & ~(np.isnan(one) & np.isnan(other))
+            ).any():
                 check_repeat(call.case.name, name, one, other, ANOTHER_ORDER)
 
     def _entries(self, call: Placed, recording: Recording) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from kernelgate.reasons import Reason
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase
 from worker.judging import frames
+from worker.judging.driver import driver
 from worker.judging.endings import end_failure, failure_of, forged, sandbox_limits
 from worker.judging.failures import Failure
 from worker.judging.job import Job
@@ -154,7 +155,7 @@ class Recorder:
             "module": spec.file.removesuffix(".py"),
             "source": self.job.source,
             "provided": {name.removesuffix(".py"): text for name, text in stage.provided.items()},
-            "driver": stage.text("driver.py"),
+            "driver": driver(stage),
             "capability": self.target.capability,
             "properties": dict(self.target.properties),
             "values_only": self.target.values_only,
@@ -246,7 +247,7 @@ def _asked(part: Part, number: int) -> dict[str, Any]:
     return {
         "number": number,
         "dtype": order.case.dtype,
-        "params": order.case.params,
+        "params": order.case.given,
         "takes": [
             {
                 "at_end": each.edge is Edge.END,

@@ -115,8 +115,11 @@ class _Grading:
         timed = {name: each.calls for name, each in held.items()}
         among = Slots()
         orders = [
-            order_for(case, inputs[case.name], (Edge.END, Edge.START), timed.get(case.name, 0), among)
+            order_for(
+                case, given, job.grader.dtypes(case, given), (Edge.END, Edge.START), timed.get(case.name, 0), among
+            )
             for case in job.cases
+            for given in (inputs[case.name],)
         ]
         recorded = Recorder(job, target(self.card)).record(orders)
         calls: dict[str, list[Placed]] = {}

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from kernelgate.settings import ROOT
-from kernelgate.stages import Case, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Case
 from worker.judging.grader import Grader
 from worker.judging.judge import MISTAKE_TOLERANCES, compare
 

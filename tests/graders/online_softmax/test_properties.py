@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kernelgate.settings import ROOT
-from kernelgate.stages import Case, Params, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Case, Params
 from worker.judging.grader import Grader
 
 STAGE = load_stage(ROOT / "graders" / "online_softmax")

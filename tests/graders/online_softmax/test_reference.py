@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from kernelgate.settings import ROOT
-from kernelgate.stages import Stage, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Stage
 from worker.judging.arrays import RawTensor
 from worker.judging.grader import Arrays, CaseOutcome, Grader
 from worker.judging.judge import separations

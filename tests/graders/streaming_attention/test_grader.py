@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from kernelgate.settings import settings
-from kernelgate.stages import Stage, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Stage
 from worker.judging.grader import Grader
 
 LENGTHS = [1, 2, 15, 16, 17, 31, 32, 33, 63, 65, 255, 1000, 2047, 2048]

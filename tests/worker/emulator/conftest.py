@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from kernelgate.settings import settings
-from kernelgate.stages import Case, Limits, Seam, Stage, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Case, Limits, Seam, Stage
 from worker.emulator.build import build
 from worker.emulator.run import Call, Ran, Slice, run
 from worker.emulator.script import VIRTUAL, placed, plain_name, script

@@ -10,7 +10,8 @@ import pytest
 
 from kernelgate.protocol import Result
 from kernelgate.settings import settings
-from kernelgate.stages import Backend, Stage, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Backend, Stage
 from kernelgate.verdicts import Verdict
 from worker.emulator.toolchain import Toolchain
 from worker.grade import grade

@@ -8,7 +8,8 @@ import pytest
 
 from kernelgate.reasons import Reason
 from kernelgate.settings import settings
-from kernelgate.stages import Stage, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Stage
 from kernelgate.verdicts import Verdict
 from tests.conftest import forget_settings
 from worker.emulator.check_pass import SURVIVED, CheckPass

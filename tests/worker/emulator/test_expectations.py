@@ -10,7 +10,8 @@ import pytest
 
 from kernelgate.protocol import NamedMistake, Result
 from kernelgate.settings import settings
-from kernelgate.stages import Backend, Example, Expectation, Stage, StageError, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Backend, Example, Expectation, Stage, StageError
 from kernelgate.verdicts import Verdict
 from worker.stages.verify import expectation, one_of_each
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kernelgate.settings import settings
-from kernelgate.stages import Stage, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Stage
 from worker.judging.grader import Grader
 from worker.judging.job import Job
 from worker.judging.phases import Phases, Unwatched

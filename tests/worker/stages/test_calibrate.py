@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from kernelgate.protocol import KernelResources, Result, Timing
-from kernelgate.stages import Backend, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Backend
 from kernelgate.verdicts import Verdict
 from worker.commands import bench
 from worker.stages.calibrate import Grading, NotMeasuredError, as_json, told

@@ -9,7 +9,8 @@ import pytest
 
 from kernelgate.db import transaction
 from kernelgate.models import StageVersion
-from kernelgate.stages import StageError, load_stages
+from kernelgate.stage_folders import load_stages
+from kernelgate.stages import StageError
 from worker.sandbox import Sandbox
 from worker.stages.scaffold import scaffold
 from worker.stages.verify import Report, record, unverified, verify

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from kernelgate.settings import settings
-from kernelgate.stages import Backend, Stage, load_stage
+from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Backend, Stage
 from worker.backends import missing, open_sandbox
 from worker.judging.grader import Grader
 from worker.sandbox import Sandbox

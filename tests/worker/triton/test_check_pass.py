@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kernelgate.settings import ROOT
-from kernelgate.stages import load_stage
+from kernelgate.stage_folders import load_stage
 from kernelgate.verdicts import Verdict
 from worker.judging.failures import Failure
 from worker.judging.grader import Grader

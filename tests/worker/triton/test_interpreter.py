@@ -8,7 +8,7 @@ import pytest
 from kernelgate.stages import Case, Params, Stage
 from tests.worker.triton.sources import SAMPLES, Sample, source
 from worker.judging.failures import Failure
-from worker.judging.grader import Grader
+from worker.judging.grader import Grader, dtypes_of
 from worker.judging.job import Job
 from worker.judging.phases import Phases, Unwatched
 from worker.recording.placement import Edge
@@ -132,7 +132,7 @@ def test_a_part_of_a_buffer_is_filled_with_a_number(stage: Stage, sandbox: Sandb
 def test_an_input_of_whole_numbers_keeps_its_dtype() -> None:
     case = Case(name="sample", title="", group="", dtype="bfloat16")
     made = {"x": np.zeros(3, np.uint16), "index": np.zeros(3, np.int32), "scale": np.zeros(2, np.float32)}
-    assert order_for(case, made, (Edge.END, Edge.START)).dtypes == {
+    assert order_for(case, made, dtypes_of(case, made), (Edge.END, Edge.START)).dtypes == {
         "x": "bfloat16",
         "index": "int32",
         "scale": "float32",

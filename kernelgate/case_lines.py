@@ -1,0 +1,156 @@
+"""Cases as lines: `warp_edge rows=3 width=31`, `drawn rows=1..200 times=3`, `profile rows=4096 measured needs_gpu`.
+
+A word without `=` is a mark; a value is a number, a range `low..high`, choices `a|b`, a list as JSON has it, or a word. The
+line `defaults` gives values to every line that has none of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+MARKS = ("measured", "needs_gpu", "hidden")
+OWN = ("dtype", "seam", "times", "title", "group")
+"""Keys that speak of the case and not of what the function is given."""
+
+
+class CaseLineError(ValueError):
+    """A line that cannot be understood; the text quotes it and says what is accepted."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """From low to high, both included, drawn for each grading; an end may be the name of another size."""
+
+    low: int | float | str
+    high: int | float | str
+
+    def __str__(self) -> str:
+        return f"{self.low}..{self.high}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some words or numbers, drawn for each grading."""
+
+    among: tuple[int | float | str, ...]
+
+
+Value = int | float | str | list[object] | Range | Choice
+
+
+@dataclass(frozen=True)
+class CaseLine:
+    """One line. values: sizes, numbers and what arrays are made of; marks: `measured`, `needs_gpu`, `hidden`.
+
+    inherited: the names of values that the line `defaults` gave. at: the line, from 1 on.
+    """
+
+    name: str
+    values: dict[str, Value] = field(default_factory=dict)
+    marks: frozenset[str] = frozenset()
+    dtype: str = ""
+    seam: str = ""
+    title: str = ""
+    group: str = ""
+    times: int = 1
+    at: int = 0
+    inherited: frozenset[str] = frozenset()
+
+    @property
+    def drawn(self) -> bool:
+        """Whether something of it is drawn, or it is not to be shown: not known before a grading begins."""
+        chosen = any(isinstance(value, Range | Choice) for value in self.values.values())
+        return chosen or "hidden" in self.marks or "|" in self.dtype
+
+
+def read(text: str, known: Collection[str]) -> list[CaseLine]:
+    """All lines. known: the names of sizes, numbers and arrays. Raises CaseLineError."""
+    lines = list(_lines(text))
+    defaults = next((values for _, name, values, _ in lines if name == "defaults"), {})
+    cases = [
+        _case(at, name, {**defaults, **values}, marks, known, frozenset(defaults.keys() - values.keys()))
+        for at, name, values, marks in lines
+        if name != "defaults"
+    ]
+    names = [case.name for case in cases]
+    for case in cases:
+        if names.count(case.name) > 1:
+            raise CaseLineError(f"case line {case.at}: the name {case.name!r} stands twice; every name stands once")
+    if not [case for case in cases if not case.drawn]:
+        raise CaseLineError("no case is listed; at least one line has fixed sizes and is shown")
+    return cases
+
+
+def _lines(text: str) -> Iterator[tuple[int, str, dict[str, Value], set[str]]]:
+    for at, line in enumerate(text.splitlines(), 1):
+        try:
+            words = shlex.split(_quoted(line), comments=True)
+        except ValueError as error:
+            raise CaseLineError(f"case line {at}: {line.strip()[:80]!r}: {error}") from None
+        if not words:
+            continue
+        values: dict[str, Value] = {}
+        marks = set()
+        for word in words[1:]:
+            key, equals, value = word.partition("=")
+            if equals:
+                values[key] = _value(at, key, value)
+            else:
+                marks.add(key)
+        yield at, words[0], values, marks
+
+
+def _quoted(line: str) -> str:
+    """Lists and calls may hold spaces and quotation marks: what stands in brackets is one word."""
+    return re.sub(r"=(\[.*?\](?=\s|$)|\w+\([^)]*\))", lambda found: f"={shlex.quote(found[1])}", line)
+
+
+def _value(at: int, key: str, text: str) -> Value:
+    if text.startswith("["):
+        try:
+            return list(json.loads(text))
+        except ValueError:
+            raise CaseLineError(f"case line {at}: {key}={text[:80]} is no list; accepted is [[1,2],[3,4]]") from None
+    if ".." in text:
+        low, _, high = text.partition("..")
+        return Range(_plain(low), _plain(high))
+    if "|" in text:
+        return Choice(tuple(_plain(part) for part in text.split("|")))
+    return _plain(text)
+
+
+def _plain(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _word(value: Value) -> str:
+    return "|".join(str(each) for each in value.among) if isinstance(value, Choice) else str(value)
+
+
+def _case(
+    at: int, name: str, values: dict[str, Value], marks: set[str], known: Collection[str], inherited: frozenset[str]
+) -> CaseLine:
+    for word in marks:
+        if word not in MARKS:
+            raise CaseLineError(
+                f"case line {at} ({name}): no mark {word!r}; accepted are {', '.join(MARKS)} and key=value"
+            )
+    for key in values:
+        if key not in known and key not in OWN:
+            accepted = ", ".join([*known, *OWN])
+            raise CaseLineError(f"case line {at} ({name}): nothing is called {key!r}; accepted are {accepted}")
+    times = values.get("times", 1)
+    if not isinstance(times, int) or not 1 <= times <= 50:
+        raise CaseLineError(f"case line {at} ({name}): times={times}; a line is drawn 1 to 50 times")
+    words = {key: _word(values[key]) for key in ("dtype", "seam", "title", "group") if key in values}
+    rest = {key: value for key, value in values.items() if key not in OWN}
+    return CaseLine(name, rest, frozenset(marks), **words, times=times, at=at, inherited=inherited)

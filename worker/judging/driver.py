@@ -1,0 +1,32 @@
+"""The text that calls a Python submission in the sandbox: a stage's driver.py, or the one that its seam is enough for."""
+
+from __future__ import annotations
+
+import json
+
+from kernelgate.seams import Argument, SeamLine
+from kernelgate.settings import ROOT
+from kernelgate.stages import Stage
+
+_SHARED = ROOT / "sandboxed" / "session" / "seam_driver.py"
+
+
+def driver(stage: Stage) -> str:
+    """Its driver.py, or sandboxed/session/seam_driver.py with the stage's seams before it."""
+    if stage.form is None:
+        return stage.text("driver.py")
+    seams = json.dumps({name: _told(seam) for name, seam in stage.form.seams.items()})
+    return f"import json\n\nSEAMS = json.loads({seams!r})\n{_SHARED.read_text()}"
+
+
+def _told(seam: SeamLine) -> dict[str, object]:
+    return {
+        "name": seam.name,
+        "signature": seam.python_signature(),
+        "arguments": [_argument(each) for each in seam.arguments],
+        "results": [_argument(each) for each in seam.results],
+    }
+
+
+def _argument(each: Argument) -> dict[str, object]:
+    return {"name": each.name, "role": each.role.value, "dtype": each.dtype, "dims": list(each.dims)}

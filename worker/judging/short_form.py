@@ -1,0 +1,327 @@
+"""A stage.py as a grader: inputs, reference, drawn cases and tolerances from what the file says, in numpy float64."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import ModuleType
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelgate.case_lines import CaseLine, Choice, Range
+from kernelgate.drawing import sizes
+from kernelgate.inputs import Distribution, Mixture, integers, named, normal, written
+from kernelgate.seams import OF_THE_CASE, Argument, SeamLine, value_of
+from kernelgate.stage_file import StageFile, case_of
+from kernelgate.stages import Case, Stage, StageError, Tolerance
+from worker.judging import tolerances
+from worker.judging.arrays import Float64, numbers_of, stored_as
+from worker.judging.tolerances import InSequence, Spread
+
+Arrays = dict[str, NDArray[Any]]
+ENOUGH = 64
+"""Of a size that nothing is summed over, so many show what a tolerance has to be."""
+LARGE = 1 << 20
+"""A case of so many values is drawn once for its tolerance."""
+
+
+class ShortForm:
+    """What a grader.py and a drawn.py would define, made from a stage.py. Errors are StageErrors: ours, or the author's."""
+
+    def __init__(self, stage: Stage, form: StageFile, module: ModuleType) -> None:
+        self.stage = stage
+        self.form = form
+        self.module = module
+        self._allowed: dict[str, dict[str, Tolerance]] = {}
+        self.experiment = getattr(module, "experiment", None)
+
+    # --- inputs -------------------------------------------------------------------------------------------------------
+
+    def seam(self, case: Case) -> SeamLine:
+        return self.form.seams[case.seam]
+
+    def inputs(self, case: Case, rng: np.random.Generator) -> Arrays:
+        """Every array that is given, as numpy stores its dtype."""
+        return {each.name: self._made(each, case, rng) for each in self.seam(case).arrays}
+
+    def _made(self, each: Argument, case: Case, rng: np.random.Generator) -> NDArray[Any]:
+        shape, dtype = each.shape(case.params), _dtype(each, case)
+        stated = case.data.get(each.name)
+        if isinstance(stated, str) and stated.startswith("["):
+            values = np.array(ast.literal_eval(stated))
+        elif isinstance(stated, int | float):
+            values = np.full(shape, stated)
+        else:
+            values = self._distribution(each, dtype, str(stated or ""))(rng, shape, case.params)
+        if values.shape != shape:
+            raise StageError(
+                f"stage {self.stage.name}: stage.py: case {case.name}: {each.name} has shape {list(values.shape)}; "
+                f"the seam has [{', '.join(each.dims)}], here {list(shape)}"
+            )
+        return stored_as(values, dtype)
+
+    def _distribution(self, each: Argument, dtype: str, text: str) -> Distribution:
+        """The part of the array's mixture that has this text, any other by its name, or the first."""
+        parts = self._parts(each, dtype)
+        for part in parts:
+            if text in ("", part.text):
+                return part
+        try:
+            return written(text)
+        except ValueError as error:
+            names = ", ".join(part.text for part in parts)
+            raise StageError(
+                f"stage {self.stage.name}: stage.py: {each.name}={error}, or of its own: {names}"
+            ) from None
+
+    def _parts(self, each: Argument, dtype: str) -> tuple[Distribution, ...]:
+        made = getattr(self.module, "inputs", {}).get(each.name)
+        if made is None:
+            kind = np.dtype(dtype.replace("bfloat16", "float32")).kind
+            return (normal() if kind == "f" else integers(0, 1) if kind == "b" else integers(0, 100),)
+        return made.parts if isinstance(made, Mixture) else (named(made),)
+
+    def dtypes(self, case: Case) -> dict[str, str]:
+        return {each.name: _dtype(each, case) for each in self.seam(case).arrays}
+
+    # --- the right answers --------------------------------------------------------------------------------------------
+
+    def reference(
+        self, case: Case, inputs: Mapping[str, NDArray[Any]], mistake: str | None = None
+    ) -> dict[str, Float64]:
+        """The judged tensors in float64, of the truth or of a named mistake; one of another seam's changes nothing here."""
+        arrays = {each.name: numbers_of(inputs[each.name], _dtype(each, case)) for each in self.seam(case).arrays}
+        made = None
+        if mistake is not None and set(_asked(self._mistake(mistake))) <= {*case.params, *arrays}:
+            made = self._call(self._mistake(mistake), case, arrays)
+        if made is None or (case.seam and _count(made) != len(self.seam(case).judged)):
+            made = self._call(self._reference(case), case, arrays)
+        return self._results(case, made)
+
+    def _reference(self, case: Case) -> Callable[..., Any]:
+        name = f"reference_{case.seam}" if case.seam else "reference"
+        return cast(Callable[..., Any], getattr(self.module, name))
+
+    def _mistake(self, name: str) -> Callable[..., Any]:
+        function = self.module.mistakes[name][0]
+        if not callable(function):
+            raise StageError(f"stage {self.stage.name}: stage.py: mistake {name!r} has no function")
+        return cast(Callable[..., Any], function)
+
+    def _call(self, function: Callable[..., Any], case: Case, arrays: Mapping[str, Any]) -> Any:
+        """Calls with the arrays, numbers and sizes that the function asks for by name; copies, so that it may write."""
+        known = {**case.params, **arrays}
+        return function(**{name: _copied(known[name]) for name in _asked(function) if name in known})
+
+    def _results(self, case: Case, made: Any) -> dict[str, Float64]:
+        judged = self.seam(case).judged
+        parts = made if isinstance(made, tuple) else (made,)
+        if len(parts) != len(judged):
+            raise StageError(
+                f"stage {self.stage.name}: stage.py: the reference returns {len(parts)} arrays; the seam has "
+                f"{len(judged)}: {', '.join(each.judged for each in judged)}"
+            )
+        return {each.judged: np.asarray(part, np.float64) for each, part in zip(judged, parts, strict=True)}
+
+    def check(self, case: Case) -> None:
+        """Raises StageError unless the reference gives what the seam says, in one sentence."""
+        tensors = self.reference(case, self.inputs(case, np.random.default_rng(0)))
+        for each in self.seam(case).judged:
+            shape, found = each.shape(case.params), tensors[each.judged].shape
+            if found != shape:
+                raise StageError(
+                    f"stage {self.stage.name}: stage.py: case {case.name}: the reference gives {each.judged} the shape "
+                    f"{list(found)}; the seam has [{', '.join(each.dims)}], here {list(shape)}"
+                )
+
+    def accept(
+        self, case: Case, inputs: Mapping[str, NDArray[Any]], got: Mapping[str, Float64], want: Mapping[str, Float64]
+    ) -> dict[str, Float64]:
+        """The right answer nearest to what came, where the stage has an `accept`; it may fail on hostile values."""
+        function = getattr(self.module, "accept", None)
+        if function is None:
+            return dict(want)
+        arrays = {each.name: numbers_of(inputs[each.name], _dtype(each, case)) for each in self.seam(case).arrays}
+        order = [each.judged for each in self.seam(case).judged]
+        pair = [tuple(values[name].copy() for name in order) for values in (got, want)]
+        one = [values[0] if len(order) == 1 else values for values in pair]
+        made = self._call(function, case, {**arrays, "got": one[0], "want": one[1]})
+        return self._results(case, made)
+
+    # --- what CUDA's seam writes --------------------------------------------------------------------------------------
+
+    def outputs(self, case: Case) -> dict[str, tuple[int, ...]]:
+        return {each.name: each.shape(case.params) for each in self.seam(case).results}
+
+    def finish(self, case: Case, inputs: Arrays, written_: Arrays) -> Arrays:
+        del inputs
+        return {each.judged: written_[each.name] for each in self.seam(case).judged}
+
+    def work(self, case: Case) -> float:
+        return value_of(self.form.work, case.params)
+
+    def workspace(self, case: Case) -> int:
+        own = getattr(self.module, "workspace", None)
+        return int(self._call(own, case, {})) if own else self.stage.spec.limits.workspace_kb * 1024
+
+    # --- cases that are drawn -----------------------------------------------------------------------------------------
+
+    def drawn(self, rng: np.random.Generator) -> list[Case]:
+        """The lines with ranges, choices or the mark `hidden`, each as often as it says."""
+        made = []
+        for line in self.form.lines:
+            if line.drawn:
+                made += [self._drawn(line, values, rng) for values in self._values(line, rng)]
+        return made
+
+    def _values(self, line: CaseLine, rng: np.random.Generator) -> list[dict[str, Any]]:
+        """`times` sets of the line's values; a range between numbers covers every kind of size."""
+        found: list[dict[str, Any]] = [{} for _ in range(line.times)]
+        waiting = {}
+        for name, value in line.values.items():
+            match value:
+                case Range(low=int() as low, high=int() as high):
+                    drawn: list[Any] = (
+                        sizes(rng, line.times, low, high)
+                        if low >= 1
+                        else list(rng.integers(low, high, line.times, endpoint=True))
+                    )
+                case Range():
+                    waiting[name] = value
+                    continue
+                case Choice(among=among):
+                    drawn = [among[at] for at in rng.integers(0, len(among), line.times)]
+                case _:
+                    drawn = [value] * line.times
+            for values, one in zip(found, drawn, strict=True):
+                values[name] = int(one) if isinstance(one, np.integer) else one
+        for name, value in waiting.items():
+            for values in found:
+                values[name] = _between(rng, value, values)
+        return found
+
+    def _drawn(self, line: CaseLine, values: dict[str, Any], rng: np.random.Generator) -> Case:
+        ordered = {name: values[name] for name in line.values}
+        dtype = str(rng.choice(line.dtype.split("|"))) if line.dtype else ""
+        one = replace(line, dtype=dtype)
+        case = Case.model_validate(case_of(one, self.form.seams[line.seam], ordered))
+        case = self._mixed(case, rng)
+        title = "a hidden case" if "hidden" in line.marks else case.title
+        return case.model_copy(update={"title": title, "measured": False})
+
+    def _mixed(self, case: Case, rng: np.random.Generator) -> Case:
+        """The case with one part of each array's mixture, where it names none."""
+        data, title = dict(case.data), case.title
+        for each in self.seam(case).arrays:
+            parts = self._parts(each, _dtype(each, case))
+            if each.name not in data and len(parts) > 1:
+                data[each.name] = str(parts[int(rng.integers(len(parts)))].text)
+                title += f", {each.name} = {data[each.name]}"
+        return case.model_copy(update={"data": data, "title": title})
+
+    def timed(self, case: Case, rng: np.random.Generator) -> Case:
+        return self._mixed(case, rng)
+
+    # --- tolerances ---------------------------------------------------------------------------------------------------
+
+    def tolerances(self, case: Case) -> dict[str, Tolerance]:
+        """Of each judged tensor: the stage's own, or derived, the same for the same sizes and distributions."""
+        key = repr((case.seam, case.dtype, sorted(case.params.items()), sorted(case.data.items())))
+        if key not in self._allowed:
+            self._allowed[key] = {
+                each.judged: self._with_share(each.judged, self._stated(each.judged) or derived)
+                for each, derived in zip(self.seam(case).judged, self._derived(case, key), strict=True)
+            }
+        return self._allowed[key]
+
+    def _stated(self, tensor: str) -> Tolerance | None:
+        match getattr(self.module, "tolerance", {}).get(tensor):
+            case (int() | float() as absolute, int() | float() as relative, str() as why):
+                return Tolerance(absolute=absolute, relative=relative, why=why)
+        return None
+
+    def _with_share(self, tensor: str, tolerance: Tolerance) -> Tolerance:
+        share = getattr(self.module, "share", {}).get(tensor)
+        return tolerance.model_copy(update={"share": share[0], "cap": share[1]}) if share else tolerance
+
+    def bounds(self, case: Case, inputs: Mapping[str, NDArray[Any]]) -> dict[str, Float64]:
+        """What is allowed element by element, of the tensors that the stage gives a function for."""
+        found = {}
+        arrays = {each.name: numbers_of(inputs[each.name], _dtype(each, case)) for each in self.seam(case).arrays}
+        for tensor, stated in getattr(self.module, "tolerance", {}).items():
+            if callable(stated[0]):
+                found[tensor] = np.asarray(self._call(stated[0], case, arrays), np.float64)
+        return found
+
+    def _derived(self, case: Case, key: str) -> list[Tolerance]:
+        small, judged = self._smaller(case), self.seam(case).judged
+        spread = [Spread(_dtype(each, case)) for each in judged]
+        if any(
+            each.dtype in tolerances.UNIT and not self._stated(it.judged)
+            for each, it in zip(spread, judged, strict=True)
+        ):
+            large = sum(int(np.prod(each.shape(small.params))) for each in self.seam(small).arrays) > LARGE
+            for number in range(1 if large else tolerances.MOST_DRAWS):
+                if number >= 2 and min(each.count for each in spread) >= tolerances.ENOUGH_VALUES:
+                    break
+                seed = hashlib.sha256(f"{self.stage.name}/{key}/{number}".encode()).digest()
+                self._see(small, self.inputs(small, np.random.default_rng(np.frombuffer(seed, np.uint32))), spread)
+        return [each.allowed() for each in spread]
+
+    def _smaller(self, case: Case) -> Case:
+        """With fewer of what nothing is summed over; as it is where arrays are written out."""
+        if any(str(value).startswith("[") for value in case.data.values()):
+            return case
+        least = {
+            name: min(int(str(case.params[name])), ENOUGH) for name in self.form.independent if name in case.params
+        }
+        return case.model_copy(update={"params": {**case.params, **least}})
+
+    def _see(self, case: Case, inputs: Arrays, spread: list[Spread]) -> None:
+        """Adds one draw of the inputs: the reference in its working precision, 64 bits or 32, beside float64."""
+        want, made = self.reference(case, inputs), dict[str, list[Any]]()
+        for at, (each, seen) in enumerate(zip(self.seam(case).judged, spread, strict=True)):
+            working = "float64" if seen.dtype == "float64" else "float32"
+            if working not in made:
+                made[working] = self._in_sequence(case, inputs, working)
+            seen.add(made[working][at], want[each.judged])
+
+    def _in_sequence(self, case: Case, inputs: Arrays, working: str) -> list[Any]:
+        """The reference's results with every array of floats in a precision, and its sums term after term."""
+        arrays = {}
+        for each in self.seam(case).arrays:
+            dtype = _dtype(each, case)
+            values = numbers_of(inputs[each.name], dtype)
+            arrays[each.name] = values.astype(working).view(InSequence) if dtype in tolerances.UNIT else values
+        with np.errstate(all="ignore"):
+            made = self._call(self._reference(case), case, arrays)
+        return list(made) if isinstance(made, tuple) else [made]
+
+
+def _dtype(each: Argument, case: Case) -> str:
+    return case.dtype if each.dtype == OF_THE_CASE else each.dtype
+
+
+def _asked(function: Callable[..., Any]) -> tuple[str, ...]:
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount]
+
+
+def _count(made: Any) -> int:
+    return len(made) if isinstance(made, tuple) else 1
+
+
+def _copied(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _between(rng: np.random.Generator, value: Range, known: Mapping[str, Any]) -> int | float:
+    """A number of a range with an end that is another size, or of real numbers: those by their logarithm."""
+    low, high = (value_of(str(end), known) for end in (value.low, value.high))
+    if isinstance(value.low, float) or isinstance(value.high, float):
+        return float(np.exp(rng.uniform(np.log(low), np.log(high)))) if low > 0 else float(rng.uniform(low, high))
+    return int(rng.integers(int(low), max(int(low), int(high)), endpoint=True))
