@@ -100,6 +100,8 @@ def _mistake(result: Result) -> Iterator[tuple[str, str]]:
     if result.mistake is not None:
         yield "MISTAKE", f"{line(result.mistake.name, 63)}: {line(result.mistake.title)}"
         yield "HINT", line(result.mistake.hint, 1000)
+    for each in result.possible:
+        yield "ONE OF", f"{line(each.name, 63)}: {line(each.title)}"
 
 
 def _timing(timing: Timing | None, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:

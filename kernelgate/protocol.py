@@ -151,6 +151,10 @@ class Result(Record):
     cases: tuple[CaseReport, ...] = ()
     wrong: WrongTensor | None = None
     mistake: NamedMistake | None = None
+    possible: tuple[NamedMistake, ...] = Field(
+        (),
+        description="Where several known mistakes explain the outputs equally well: all of them; `mistake` is null then.",
+    )
     timing: Timing | None = None
     resources: tuple[KernelResources, ...] = ()
     tables: tuple[Table, ...] = ()

@@ -6,7 +6,7 @@ Expected values are computed in this process, which runs no submitted code, and 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kernelgate.protocol import CaseReport, NamedMistake, Result, WrongTensor
@@ -20,6 +20,7 @@ from worker.judging.frames import printable
 from worker.judging.grader import CaseOutcome, Grader
 from worker.judging.job import CaseRun, Job, never
 from worker.judging.machine import facts
+from worker.judging.mistakes import mistakes_of, named
 from worker.judging.phases import Phases, Progress, Unwatched
 from worker.judging.source import read_source
 from worker.sandbox import Sandbox
@@ -67,10 +68,11 @@ def grade(
             return _failed(job, backend, judged, failure)
         # An earlier case was wrong: the earliest evidence decides, and it teaches more than where that led to.
     with phases.during(Phase.JUDGE):
-        mistake = judge.name_mistake(grader, judged.outcomes, judged.wrong) if judged.wrong else None
+        fitting = mistakes_of(grader, judged.outcomes) if judged.wrong else ()
         tables = job.tables + grader.tables(judged.outcomes)
-    reason, message = _conclude(job, backend, len(judged.reports), judged.wrong, mistake)
-    return _result(job, backend, judged, reason, message).model_copy(update={"mistake": mistake, "tables": tables})
+    reason, message = _conclude(job, backend, len(judged.reports), judged.wrong, fitting)
+    told = {"mistake": fitting[0]} if len(fitting) == 1 else {"possible": fitting}
+    return _result(job, backend, judged, reason, message).model_copy(update={"tables": tables, **told})
 
 
 def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
@@ -87,10 +89,10 @@ def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
 
 
 def _conclude(
-    job: Job, backend: Backend, ran: int, wrong: WrongTensor | None, mistake: NamedMistake | None
+    job: Job, backend: Backend, ran: int, wrong: WrongTensor | None, fitting: Sequence[NamedMistake]
 ) -> tuple[Reason, str]:
     if wrong is not None:
-        return Reason.WRONG_VALUE, _first_wrong(wrong, mistake) + _repeating(job, wrong.case)
+        return Reason.WRONG_VALUE, _first_wrong(wrong, fitting) + _repeating(job, wrong.case)
     total = len(job.cases)
     gate = job.stage.spec.gate
     if gate is None and job.stage.spec.ranking is not Ranking.SPEEDUP:
@@ -119,14 +121,17 @@ def _unjudged(job: Job, backend: Backend, ran: int) -> str:
     return f"{right} ({'; '.join(notes)})."
 
 
-def _first_wrong(wrong: WrongTensor, mistake: NamedMistake | None) -> str:
+def _first_wrong(wrong: WrongTensor, fitting: Sequence[NamedMistake]) -> str:
     place = ", ".join(f"{axis} {at}" for axis, at in zip(wrong.axes, wrong.index, strict=True))
     where = f"{wrong.tensor} at {place}" if place else wrong.tensor
     got, want = apart(wrong.got, wrong.want)
     message = f"Case {wrong.case}: {where} is {got}, not {want} ({wrong.pattern})."
     if wrong.error < 1e-4 * abs(wrong.want):
         message += f" They are {wrong.error:.2g} apart; {wrong.tolerance:.2g} is allowed there."
-    return f"{message} {mistake.title}." if mistake else message
+    if len(fitting) > 1:
+        titles = "; ".join(mistake.title for mistake in fitting)
+        return f"{message} One of these {len(fitting)} explains it, and no case tells which: {titles}."
+    return f"{message} {fitting[0].title}." if fitting else message
 
 
 def apart(got: float, want: float) -> tuple[str, str]:
@@ -148,7 +153,7 @@ def _note_failure(job: Job, judged: Judged, failure: Failure) -> None:
 
 def _failed(job: Job, backend: Backend, judged: Judged, failure: Failure) -> Result:
     result = _result(job, backend, judged, failure.reason, failure.message + _repeating(job, failure.case))
-    mistake = judge.named(job.stage, failure.mistake) if failure.mistake else None
+    mistake = named(job.stage, failure.mistake) if failure.mistake else None
     return result.model_copy(update={"mistake": mistake, "verdict": failure.verdict})
 
 

@@ -15,7 +15,8 @@ from kernelgate.stages import Backend, Ranking, Stage
 from kernelgate.verdicts import Phase, State, Verdict
 from worker.judging.arrays import Float64, RawTensor
 from worker.judging.grader import CaseOutcome, Grader
-from worker.judging.judge import judge_case, named
+from worker.judging.judge import judge_case
+from worker.judging.mistakes import named
 
 SEED = "0123456789abcdef"
 MADE = ("alpha_missing_on_normalizer", "alpha_missing_on_normalizer", "latest_block_maximum", "alpha_inverted",

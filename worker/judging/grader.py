@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ class Grader:
         self._drawing: Any = self._short or (
             _load(stage, "drawn.py", ("drawn",)) if "drawn.py" in stage.files else None
         )
+        self._seconds: dict[str, float] = {}
         self._foreseen: dict[str, tuple[Arrays, Future[dict[str, Float64]]]] = {}
 
     def drawn(self, seed: str) -> tuple[Case, ...]:
@@ -88,9 +90,16 @@ class Grader:
             return known[1].result()
         return self._compute(case, inputs, mistake)
 
+    def seconds(self, case: Case) -> float:
+        """Processor seconds that the case's truth took; 0 before it was computed."""
+        return self._seconds.get(case.name, 0.0)
+
     def _compute(self, case: Case, inputs: Arrays, mistake: str | None) -> dict[str, Float64]:
+        began = time.thread_time()
         with np.errstate(all="ignore"):
             tensors = cast(dict[str, Float64], self._module.reference(case, inputs, mistake))
+        if mistake is None:
+            self._seconds[case.name] = time.thread_time() - began
         unknown = [name for name in tensors if name not in self.stage.spec.tensors]
         if unknown:
             raise StageError(

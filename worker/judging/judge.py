@@ -1,59 +1,20 @@
-"""Compares what came out with what should have, on the trusted side, from raw bytes alone.
-
-A value is right when `|got - want| <= absolute + relative * |want|`. The comparison is written so that NaN is wrong, and
-an infinity is right only where the reference has the same one.
-"""
+"""Compares what came out with what should have, on the trusted side, from raw bytes alone."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelgate.protocol import CaseReport, NamedMistake, TensorReport, WrongTensor
+from kernelgate.protocol import CaseReport, TensorReport, WrongTensor
 from kernelgate.reasons import Reason
 from kernelgate.stages import Case, Stage, Tolerance
 from worker.judging.arrays import Float64, RawTensor
+from worker.judging.comparison import Comparison, compare
 from worker.judging.failures import Failure
 from worker.judging.grader import CaseOutcome, Grader
 from worker.judging.pattern import describe, error_map
-
-MISTAKE_TOLERANCES = 4.0
-"""A submission that makes a known mistake rounds differently from our variant of it, so the match is a little wider."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One tensor compared. All arrays have the tensor's shape; `excess` is the error in units of its tolerance."""
-
-    got: Float64
-    want: Float64
-    error: Float64
-    allowed: Float64
-    wrong: NDArray[np.bool_]
-
-    @property
-    def excess(self) -> Float64:
-        with np.errstate(all="ignore"):
-            return np.where(self.wrong, self.error / np.maximum(self.allowed, np.finfo(np.float64).tiny), 0.0)
-
-
-def compare(
-    got: Float64, want: Float64, tolerance: Tolerance, *, widened: float = 1.0, bound: Float64 | None = None
-) -> Comparison:
-    """Compares two arrays of one shape, element by element. bound: what is allowed of each, in place of the tolerance's."""
-    with np.errstate(all="ignore"):
-        same = got == want
-        error = np.where(same, 0.0, np.abs(got - want))
-        of_all = tolerance.absolute + tolerance.relative * np.where(np.isfinite(want), np.abs(want), 0.0)
-        allowed = widened * (of_all if bound is None else np.broadcast_to(bound, want.shape))
-        wrong = ~(same | (error <= allowed))
-        far = ~(same | (error <= tolerance.cap * allowed))
-    few = np.count_nonzero(wrong) <= (1 - tolerance.share) * wrong.size
-    return Comparison(got, want, error, allowed, far if few else wrong)
 
 
 def check_form(stage: Stage, case: Case, outputs: Mapping[str, RawTensor], expected: Mapping[str, Float64]) -> None:
@@ -145,60 +106,6 @@ def _wrong_tensor(case: Case, name: str, axes: tuple[str, ...], comparison: Comp
         pattern=describe(comparison.wrong, comparison.got, comparison.want, axes),
         map=error_map(comparison.excess, axes),
     )
-
-
-def name_mistake(grader: Grader, outcomes: Sequence[CaseOutcome], wrong: WrongTensor) -> NamedMistake | None:
-    """The known mistake whose outputs the submission's equal in the earliest wrong case.
-
-    Several mistakes can look alike in one case; the one whose outputs the submission's equal in the most cases is named, if
-    those are at least half of all and three quarters of the wrong ones: a tensor that is NaN throughout equals, in one case,
-    what quite different mistakes give.
-    """
-    stage = grader.stage
-    first = next(outcome for outcome in outcomes if outcome.case.name == wrong.case)
-    wrong_ones = [outcome for outcome in outcomes if _is_wrong(grader, outcome)]
-    right_ones = [outcome for outcome in outcomes if not any(outcome is other for other in wrong_ones)]
-    best: tuple[int, str] | None = None
-    for mistake in stage.spec.mistakes:
-        if _explains(grader, first, mistake.name) and _shows(grader, first, mistake.name):
-            explained = sum(_explains(grader, outcome, mistake.name) for outcome in wrong_ones)
-            if 4 * explained < 3 * len(wrong_ones):
-                continue
-            explained += sum(_explains(grader, outcome, mistake.name) for outcome in right_ones)
-            if 2 * explained >= len(outcomes) and (best is None or explained > best[0]):
-                best = (explained, mistake.name)
-    return named(stage, best[1]) if best else None
-
-
-def _is_wrong(grader: Grader, outcome: CaseOutcome) -> bool:
-    return any(comparison.wrong.any() for comparison in comparisons(grader, outcome).values())
-
-
-def _shows(grader: Grader, outcome: CaseOutcome, mistake: str) -> bool:
-    """Whether the mistake is a mistake there at all: one that gives the right values explains no wrong one near them."""
-    allowed = grader.tolerances(outcome.case)
-    wrong_values = grader.reference(outcome.case, outcome.inputs, mistake)
-    return any(compare(wrong_values[name], want, allowed[name]).wrong.any() for name, want in outcome.expected.items())
-
-
-def named(stage: Stage, name: str) -> NamedMistake:
-    mistake = stage.mistake(name)
-    return NamedMistake(name=mistake.name, title=mistake.title, hint=mistake.hint)
-
-
-def _explains(grader: Grader, outcome: CaseOutcome, mistake: str) -> bool:
-    """Whether the outputs equal the mistake's everywhere, NaN for NaN."""
-    allowed = grader.tolerances(outcome.case)
-    wrong_values = grader.reference(outcome.case, outcome.inputs, mistake)
-    for name, want in wrong_values.items():
-        raw = outcome.outputs.get(name)
-        if raw is None or raw.shape != want.shape:
-            return False
-        got = raw.numbers()
-        comparison = compare(got, want, allowed[name], widened=MISTAKE_TOLERANCES)
-        if (comparison.wrong & ~(np.isnan(got) & np.isnan(want))).any():
-            return False
-    return True
 
 
 def separations(

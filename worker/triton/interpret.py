@@ -20,13 +20,13 @@ from kernelgate.stages import Case
 from kernelgate.verdicts import Phase
 from worker.judging import frames
 from worker.judging.arrays import RawTensor
+from worker.judging.comparison import compare
 from worker.judging.device_faults import check_repeat, input_changed
 from worker.judging.endings import end_failure, sandbox_limits
 from worker.judging.failures import Failure
 from worker.judging.frames import printable
 from worker.judging.grader import Arrays
 from worker.judging.job import CaseRun, Job
-from worker.judging.judge import compare
 from worker.recording.placement import Edge
 from worker.sandbox import Session, SessionEnded
 from worker.sandbox.program import program

@@ -13,8 +13,9 @@ import pytest
 from kernelgate.settings import ROOT
 from kernelgate.stage_folders import load_stage
 from kernelgate.stages import Case
+from worker.judging.comparison import compare
 from worker.judging.grader import Grader
-from worker.judging.judge import MISTAKE_TOLERANCES, compare
+from worker.judging.mistakes import WIDER
 
 STAGE = load_stage(ROOT / "graders" / "online_softmax")
 GRADER = Grader(STAGE)
@@ -33,7 +34,7 @@ def apart(case: Case, left: Mapping[str, np.ndarray], right: Mapping[str, np.nda
     for name, want in right.items():
         if (np.isnan(left[name]) != np.isnan(want)).any():
             return float("inf")
-        excess = compare(left[name], want, STAGE.tolerance(case)).excess
+        excess = compare(left[name], want, GRADER.tolerances(case)[name]).excess
         worst = max(worst, float(np.nanmax(excess, initial=0.0)))
     return worst
 
@@ -81,7 +82,7 @@ def test_the_shipped_file_does_in_torch_what_the_reference_says(mistake: str, dr
         inputs = GRADER.inputs(case, SEEDS[0])
         outputs = run(case, inputs)
         for name, want in GRADER.reference(case, inputs, mistake).items():
-            comparison = compare(outputs[name], want, STAGE.tolerance(case), widened=MISTAKE_TOLERANCES)
+            comparison = compare(outputs[name], want, GRADER.tolerances(case)[name], widened=WIDER)
             same_holes = np.isnan(outputs[name]) & np.isnan(want)
             assert not (comparison.wrong & ~same_holes).any(), (case.name, name)
         shown += 1

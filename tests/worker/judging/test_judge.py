@@ -9,7 +9,7 @@ import pytest
 
 from kernelgate.stages import Tolerance
 from worker.judging.arrays import MalformedTensorError, RawTensor
-from worker.judging.judge import compare
+from worker.judging.comparison import compare
 from worker.judging.pattern import describe, error_map
 
 TIGHT = Tolerance(absolute=1e-6, relative=1e-6)

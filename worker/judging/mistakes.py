@@ -1,0 +1,134 @@
+"""Which of a stage's named mistakes a wrong submission makes.
+
+A variant of the reference is held against the submission case by case, the cheap cases first, and falls where it cannot explain
+one: where the submission is right and the variant is not, or where both are wrong in different ways. A name is said
+when one variant is left; of several that are left, all are said. So a case that is wrong in every value, of which many variants
+are a fit, names nothing by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from kernelgate.protocol import NamedMistake
+from kernelgate.stages import Stage, Tolerance
+from worker.judging.arrays import Float64
+from worker.judging.comparison import Comparison, compare
+from worker.judging.grader import CaseOutcome, Grader
+from worker.judging.judge import comparisons
+
+WIDER = 4.0
+"""A submission that makes a known mistake rounds differently from our variant of it, so the match is a little wider."""
+SEPARATION = 10.0
+"""A named mistake must stand out of the tolerance by this factor in some case, or no submission could be told of it."""
+SECONDS = 6.0
+"""Processor seconds that a name may take; a case that would take longer is left out."""
+SLOWER = 2.0
+"""How many times the truth's time a variant is expected to take."""
+
+
+class Fit(Enum):
+    """What one case says of one variant."""
+
+    SAYS_NOTHING = 0
+    EXPLAINS = 1
+    DIFFERS = 2
+    """One has no value where the other has one, and that is most of what is wrong."""
+    CONTRADICTS = 3
+    """Both have values, and other ones."""
+
+
+@dataclass
+class Standing:
+    """One variant in the cases so far. shown: whether it explained a value, and not only that there was none."""
+
+    name: str
+    explained: int = 0
+    differed: int = 0
+    shown: bool = False
+    contradicted: bool = False
+
+    def stands(self, wrong: int) -> bool:
+        """Whether it can still be the mistake. wrong: cases in all; a fourth of them may be off, by rounding or beside it."""
+        return not self.contradicted and 4 * self.differed <= wrong and (self.explained > 0 or self.differed < 3)
+
+    def explains(self) -> bool:
+        """One case without any number is no explanation; several are, if no other variant fits."""
+        return (self.shown or self.explained > 1) and self.explained >= 3 * self.differed
+
+
+def mistakes_of(grader: Grader, outcomes: Sequence[CaseOutcome]) -> tuple[NamedMistake, ...]:
+    """The named mistakes that explain a wrong submission: none, the one, or several that no case tells apart."""
+    stage = grader.stage
+    compared = {outcome.case.name: comparisons(grader, outcome) for outcome in outcomes}
+    names = [mistake.name for mistake in stage.spec.mistakes if mistake.violation is None]
+    cases = sorted(outcomes, key=lambda outcome: grader.seconds(outcome.case))
+    wrong = sum(not _right(each) for each in compared.values())
+    standing = [Standing(name) for name in names]
+    began = time.thread_time()
+    for outcome in cases:
+        left = SECONDS - (time.thread_time() - began)
+        if len(standing) * SLOWER * grader.seconds(outcome.case) > left:
+            continue
+        for each in standing:
+            _consider(grader, outcome, compared[outcome.case.name], each)
+        standing = [each for each in standing if each.stands(wrong)]
+    return tuple(named(stage, each.name) for each in _best(standing))
+
+
+def _best(standing: Sequence[Standing]) -> list[Standing]:
+    """Those that explain most; one that explains less has differed where they have not."""
+    able = [each for each in standing if each.explains()]
+    most = max((each.explained for each in able), default=0)
+    return [each for each in able if each.explained == most]
+
+
+def named(stage: Stage, name: str) -> NamedMistake:
+    mistake = stage.mistake(name)
+    return NamedMistake(name=mistake.name, title=mistake.title, hint=mistake.hint)
+
+
+def _consider(grader: Grader, outcome: CaseOutcome, compared: Mapping[str, Comparison], standing: Standing) -> None:
+    variant = grader.reference(outcome.case, outcome.inputs, standing.name)
+    fit, shown = fits(compared, variant, grader.tolerances(outcome.case))
+    if fit is Fit.EXPLAINS:
+        standing.explained += 1
+        standing.shown |= shown
+    elif fit is not Fit.SAYS_NOTHING:
+        standing.differed += 1
+        standing.contradicted |= fit is Fit.CONTRADICTS and _right(compared)
+
+
+def _right(compared: Mapping[str, Comparison]) -> bool:
+    return not any(each.wrong.any() for each in compared.values())
+
+
+def fits(
+    compared: Mapping[str, Comparison], variant: Mapping[str, Float64], allowed: Mapping[str, Tolerance]
+) -> tuple[Fit, bool]:
+    """What a case says of a variant, and whether by more than values that are none.
+
+    NaN and infinity are one thing, for which of them comes of an overflow is the kernel's own affair. Of what is wrong no more
+    than half may have a value in one and none in the other; a row that sees no key may have been seen to.
+    """
+    damaged = unlike = shown = 0
+    for name, each in compared.items():
+        got, wrong, theirs = each.got, each.wrong, variant.get(name)
+        if theirs is None or got.shape != theirs.shape:
+            return Fit.CONTRADICTS, False
+        both = np.isfinite(got) & np.isfinite(theirs)
+        widened = WIDER if wrong.any() else SEPARATION
+        if (compare(got, theirs, allowed[name], widened=widened).wrong & both).any():
+            return Fit.CONTRADICTS, False
+        damaged += int(wrong.sum())
+        without = np.isfinite(got) != np.isfinite(theirs)
+        unlike += int((without & wrong if wrong.any() else without).sum())
+        shown += int((wrong & both).sum()) + int(np.isnan(got).any() and not np.isnan(got).all())
+    if 2 * unlike > damaged:
+        return Fit.DIFFERS, False
+    return (Fit.EXPLAINS, shown > 0) if damaged else (Fit.SAYS_NOTHING, False)
