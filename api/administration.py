@@ -71,6 +71,7 @@ def admin_stages(database: Session, stages: dict[str, Stage]) -> list[AdminStage
                 **stage_summary(stage, found[name]).model_dump(),
                 "enabled": found[name].enabled,
                 "verified": found[name].verified,
+                "shipped": found[name].shipped,
                 "report": reports.get((name, stage.hash)),
             }
         )

@@ -1,7 +1,8 @@
 """The stages this process serves: the folders on disk, re-read when they change, and what the database says of them.
 
-A stage takes submissions when its folder parses, an admin has not switched it off, and a worker has verified exactly the
-version that lies there. The API executes nothing of a stage; its grader is code and belongs to the worker.
+A stage takes submissions when its folder parses, an admin has not switched it off, and exactly the version that lies there
+was proven: by a worker here, or before it shipped. The API executes nothing of a stage; its grader is code and belongs to the
+worker.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from api.problems import Refusal
@@ -35,13 +37,33 @@ class StageState(StrEnum):
 
 
 @dataclass(frozen=True)
+class Proof:
+    """How far the proof of a version is that runs now. seconds_left: by what the checks before took; None at first."""
+
+    done: int
+    of: int
+    seconds_left: float | None = None
+
+    @property
+    def text(self) -> str:
+        left = "" if self.seconds_left is None else f", about {_roughly(self.seconds_left)}"
+        return f"{self.done} of {self.of}{left}"
+
+
+def _roughly(seconds: float) -> str:
+    return f"{max(5, round(seconds / 5) * 5)} s" if seconds < 90 else f"{round(seconds / 60)} min"
+
+
+@dataclass(frozen=True)
 class Standing:
-    """What the database says of a stage."""
+    """What the database says of a stage. shipped: it is open because it was proven before it shipped, and not yet here."""
 
     enabled: bool = True
     frozen_at: datetime | None = None
     verified: bool = False
     seen: bool = False
+    shipped: bool = False
+    proof: Proof | None = None
 
     @property
     def state(self) -> StageState:
@@ -65,9 +87,10 @@ class Standing:
                 value=stage.name,
             )
         if not self.seen:
+            so_far = f" {self.proof.text}." if self.proof else ""
             detail = (
                 f"No worker has verified {stage.name} yet: all files that ship with it are graded here first. "
-                "It opens by itself."
+                f"It opens by itself.{so_far}"
             )
             return Refusal("stage_unverified", detail, field="stage", value=stage.name)
         if not self.verified:
@@ -142,22 +165,33 @@ class Catalog:
 def standings(database: Session, stages: dict[str, Stage]) -> dict[str, Standing]:
     """The standing of every stage given, for the version of it that lies on disk."""
     switches = {row.stage: row for row in database.scalars(select(StageSwitch))}
-    versions = {
-        (row.stage, row.hash): row.verified
-        for row in database.execute(select(StageVersion.stage, StageVersion.hash, StageVersion.verified))
-    }
+    versions = {(row.stage, row.hash): row for row in database.execute(select(*_VERSION))}
     return {name: _standing(switches.get(name), versions.get((name, stage.hash))) for name, stage in stages.items()}
 
 
 def standing(database: Session, stage: Stage) -> Standing:
-    version = database.get(StageVersion, (stage.name, stage.hash))
-    return _standing(database.get(StageSwitch, stage.name), version.verified if version else None)
+    here = (StageVersion.stage == stage.name, StageVersion.hash == stage.hash)
+    version = database.execute(select(*_VERSION).where(*here)).one_or_none()
+    return _standing(database.get(StageSwitch, stage.name), version)
 
 
-def _standing(switch: StageSwitch | None, verified: bool | None) -> Standing:
+_VERSION = (
+    StageVersion.stage,
+    StageVersion.hash,
+    StageVersion.verified,
+    StageVersion.report["proving"].label("proving"),
+    StageVersion.report["shipped"].label("shipped"),
+)
+
+
+def _standing(switch: StageSwitch | None, version: Row[Any] | None) -> Standing:
+    proving = version.proving if version is not None else None
+    verified = version is not None and version.verified
     return Standing(
         enabled=switch is None or switch.enabled,
         frozen_at=switch.frozen_at if switch is not None and switch.frozen else None,
-        verified=bool(verified),
-        seen=verified is not None,
+        verified=verified,
+        seen=version is not None and (verified or proving is None),
+        shipped=version is not None and bool(version.shipped),
+        proof=Proof(**proving) if proving else None,
     )

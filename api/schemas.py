@@ -120,6 +120,9 @@ class StageSummary(BaseModel):
         description="Open, being proven by a worker, failed its proof, or closed by an administrator."
     )
     closed_because: str | None = None
+    proof: str | None = Field(
+        None, description="How far its proof on this service is, while that runs: 31 of 106, about 2 min."
+    )
     frozen_at: datetime | None = Field(None, description="When its leaderboard was frozen, if it is.")
 
 
@@ -305,6 +308,9 @@ class StageChange(Body):
 class AdminStage(StageSummary):
     enabled: bool
     verified: bool
+    shipped: bool = Field(
+        description="Open because it was proven before it shipped; this service has not proven it yet."
+    )
     report: dict[str, Any] | None = Field(None, description="What the verification of this version found.")
 
 

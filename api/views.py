@@ -96,6 +96,7 @@ def _stage_fields(stage: Stage, standing: Standing) -> dict[str, object]:
         "hash": stage.hash,
         "open": standing.open,
         "state": standing.state,
+        "proof": standing.proof.text if standing.proof else None,
         "closed_because": closed.detail if closed else None,
         "frozen_at": standing.frozen_at,
     }

@@ -154,7 +154,7 @@ def _answers(values: Settings) -> bool:
 
 
 def _wait_until_ready(values: Settings, supervisor: Supervisor, say: Say) -> bool:
-    """Whether the service takes submissions. A first start takes a while: the worker proves every stage before it opens.
+    """Whether the service takes submissions: stages of one's own are proven before they open.
 
     Not getting there is no reason to stop: the pages that help to find out why are up.
     """

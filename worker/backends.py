@@ -11,7 +11,7 @@ from kernelgate.settings import settings
 from kernelgate.stages import Backend, Stage
 from worker import emulator
 from worker.gpu import backend as gpu
-from worker.judging.job import CaseRun, Job, Run
+from worker.judging.job import CaseRun, Job, Run, never
 from worker.pytorch.backend import run_cases
 from worker.sandbox import Sandbox
 from worker.triton import interpret, replay
@@ -91,13 +91,29 @@ def available() -> tuple[Backend, ...]:
     return tuple(backend for backend in Backend if backend not in missing())
 
 
-def open_sandbox() -> Sandbox:
-    """A sandbox as the settings ask for it; what its backends use is warm where the interpreter has it. Raises SandboxError."""
+def open_sandbox(give_way: Callable[[], bool] = never) -> Sandbox:
+    """A sandbox as the settings ask for it; what its backends use is warm where the interpreter has it. Raises SandboxError.
+
+    give_way: what runs in it ends, with Cancelled, whenever this is true.
+    """
     values = settings()
     preload = tuple(
         module for key, way in WAYS.items() if way.warm and why_missing(*key) is None for module in way.warm
     )
-    return Sandbox(python=values.runner_python, uid=values.sandbox_uid, minimum=values.sandbox_minimum, preload=preload)
+    return Sandbox(
+        python=values.runner_python,
+        uid=values.sandbox_uid,
+        minimum=values.sandbox_minimum,
+        preload=preload,
+        give_way=give_way,
+    )
+
+
+def warm() -> None:
+    """Starts, in the background, what the first submissions would wait for: a bench for the card, the CPU's player."""
+    gpu.warm()
+    if settings().check_pass or gpu.missing_gpu() is not None:
+        emulator.warm()
 
 
 def gradable(stage: Stage) -> bool:

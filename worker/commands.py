@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kernelgate.verdicts import Phase
     from worker.sandbox.attacks.ablation import Row
     from worker.stages.calibrate import Grading
+    from worker.stages.giving_way import GivingWay
     from worker.stages.verify import Check
 
 JOBS = click.option(
@@ -135,31 +136,82 @@ def stage() -> None:
     is_flag=True,
     help="Where a stage is emulated here: one file of each kind, long cases where they are needed.",
 )
+@click.option(
+    "--give-way",
+    is_flag=True,
+    help="Use processor time that nobody else wants, and stop while a submission waits or runs on this host's queues.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
 @JOBS
-def verify_stages(folders: tuple[Path, ...], to_database: bool, brief: bool, as_json: bool, jobs: int) -> None:
+def verify_stages(
+    folders: tuple[Path, ...], to_database: bool, brief: bool, give_way: bool, as_json: bool, jobs: int
+) -> None:
     """Grade everything shipped in stage FOLDERS and fail on any unexpected verdict.
 
     Without FOLDERS: every stage of the graders folder that this machine can grade, or with --record those of them whose
     version is not yet proven.
     """
     from worker.backends import open_sandbox
-    from worker.stages.verify import record, unverified, verify
+    from worker.judging.job import never
+    from worker.stages.proving import prove
 
-    chosen = list(folders) or (unverified(failed_too=True) if to_database else _all_stages())
+    if give_way and jobs > 1:
+        raise click.UsageError(f"--give-way works on one file at a time; --jobs is {jobs}")
+    way = _giving_way() if give_way else None
+    chosen = list(folders) or (_unproven() if to_database else _all_stages())
     reports = []
-    with _reasons(), open_sandbox() as sandbox:
+    with _reasons(), open_sandbox(way.taken if way else never) as sandbox:
         for folder in chosen:
             click.echo(f"{folder.name}", err=True)
-            reports.append(verify(folder.resolve(), sandbox, brief=brief, watch=_tell, jobs=jobs))
-            if to_database:
-                record(reports[-1])
+            reports.append(
+                prove(
+                    folder.resolve(),
+                    sandbox,
+                    brief=brief,
+                    jobs=jobs,
+                    watch=_tell,
+                    to_database=to_database,
+                    giving_way=way,
+                )
+            )
     if as_json:
         click.echo(json.dumps([report.as_json() for report in reports], indent=2))
     failed = sum(not check.ok for report in reports for check in report.checks)
     total = sum(len(report.checks) for report in reports)
     click.echo(f"{len(reports)} stages, {total} checks, {failed} failed", err=True)
     sys.exit(1 if failed else 0)
+
+
+def _giving_way() -> GivingWay:
+    from worker.service.registration import queues
+    from worker.stages.giving_way import GivingWay, idle_priority
+
+    idle_priority()
+    return GivingWay(queues())
+
+
+def _unproven() -> list[Path]:
+    from worker.stages.opening import unproven
+
+    found = unproven(failed_too=True)
+    return [*found.own, *found.shipped]
+
+
+@stage.command("ship")
+def ship_stages() -> None:
+    """State every stage of the graders folder, as it lies there, as proven: it opens at once where it is installed.
+
+    Prove them first (`kernelgate stage verify`). Writes graders/shipped.txt.
+    """
+    from kernelgate.settings import settings
+    from kernelgate.shipped import FILE, write
+    from kernelgate.stage_folders import load_stages
+
+    stages, broken = load_stages(settings().graders_dir)
+    if broken:
+        raise click.ClickException("\n".join(broken.values()))
+    write(settings().graders_dir, stages.values())
+    click.echo(f"{len(stages)} stages stated in {settings().graders_dir / FILE}")
 
 
 def _all_stages() -> list[Path]:

@@ -84,15 +84,15 @@ def offered(stage: Stage) -> bool:
 
 
 def warm() -> None:
-    """Builds what the first pass would wait half a minute for, in the background."""
+    """Builds what the first submission would wait half a minute for, in the background."""
 
     def prepare() -> None:
         try:
             toolchain()
         except ToolchainError as error:
-            log.warning("no check pass: %s", error)
+            log.warning("nothing can be emulated: %s", error)
 
-    if settings().check_pass and settings().emulator and missing() is None:
+    if settings().emulator and missing() is None:
         _THREADS.submit(prepare)
 
 

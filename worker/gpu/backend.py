@@ -18,7 +18,6 @@ import numpy as np
 
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase
-from worker import emulator
 from worker.emulator import CheckPass, Machine
 from worker.gpu import health, lock
 from worker.gpu.arena import Layout
@@ -73,7 +72,6 @@ def warm() -> None:
     """Starts the first bench before the first submission asks for one, where this host has a GPU."""
     if missing_gpu() is None:
         spare.renew()
-        emulator.warm()
 
 
 def fit() -> bool:

@@ -53,6 +53,7 @@ class Sandbox:
     python: the interpreter of sessions. uid: whom to become when the worker is root. minimum: the weakest level accepted.
     preload: modules that sessions find imported. readable: files and folders of the host that every run may read.
     without: names of layers to leave out, for measuring what each of them stops; never in service.
+    give_way: asked while anything runs; True ends every run as if its caller had cancelled it.
     Raises SandboxError when less than `minimum` holds here, naming what is missing.
     """
 
@@ -65,12 +66,14 @@ class Sandbox:
         preload: Sequence[str] = (),
         readable: Sequence[Path] = (),
         without: Collection[str] = (),
+        give_way: Cancelled = never,
     ) -> None:
         unknown = [name for name in without if name not in layers.NAMES or name == layers.WATCHDOG]
         if unknown:
             accepted = ", ".join(name for name in layers.NAMES if name != layers.WATCHDOG)
             raise ValueError(f"layers to leave out: {unknown}; accepted are {accepted}")
         self.uid = uid
+        self._give_way: Cancelled = never  # not yet: what tries the layers has to end by itself
         self._root = os.getuid() == 0
         self._interpreter: Interpreter = inspect(python)
         self._readable = [*self._interpreter.visible, *visible([str(path) for path in readable])]
@@ -83,6 +86,7 @@ class Sandbox:
         except BaseException:
             self.close()
             raise
+        self._give_way = give_way
         log.info("%s", self.layers.describe())
 
     @property
@@ -121,7 +125,7 @@ class Sandbox:
         Raises SandboxError when it could not be started, ValueError for a name that leaves the folder.
         """
         wanted = self._order([os.fspath(word) for word in argv], b"", limits, files, stdin, collect, readable)
-        run = Run(self._bare.fork(), wanted, [], cancelled)
+        run = Run(self._bare.fork(), wanted, [], self._ended_by(cancelled))
         run.wait()
         return run.end(b"k")
 
@@ -143,13 +147,16 @@ class Sandbox:
         wanted = self._order(None, program.encode(), limits, files, b"", (), ())
         ours, theirs = socket.socketpair()
         try:
-            run = Run(self._warm.fork(), wanted, [theirs.fileno(), *fds], cancelled)
+            run = Run(self._warm.fork(), wanted, [theirs.fileno(), *fds], self._ended_by(cancelled))
         except BaseException:
             ours.close()
             raise
         finally:
             theirs.close()
         return Session(run, ours)
+
+    def _ended_by(self, cancelled: Cancelled) -> Cancelled:
+        return lambda: cancelled() or self._give_way()
 
     def _order(
         self,

@@ -12,8 +12,7 @@ from celery.signals import worker_process_init, worker_process_shutdown
 from kernelgate import db
 from kernelgate.protocol import GRADE_TASK
 from kernelgate.settings import settings
-from worker.backends import open_sandbox
-from worker.gpu import backend as gpu
+from worker.backends import open_sandbox, warm
 from worker.sandbox import Sandbox
 from worker.service import tasks
 from worker.service.die_with_parent import die_with_parent
@@ -61,7 +60,7 @@ def start_process(**_: object) -> None:
     die_with_parent()
     db.reset()
     _sandbox = open_sandbox()
-    gpu.warm()
+    warm()
 
 
 @worker_process_shutdown.connect

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from pathlib import Path
 from types import FrameType
 
 from sqlalchemy import ColumnElement, Select, func, select
@@ -33,7 +34,7 @@ from worker.leases.sweep import sweep
 from worker.service.celery_app import app
 from worker.service.die_with_parent import die_with_parent
 from worker.service.registration import forget_worker, queues, report_worker, worker_name
-from worker.stages.verify import unverified
+from worker.stages.opening import open_shipped, unproven
 
 log = logging.getLogger(__name__)
 STOP_S = 15.0
@@ -52,6 +53,7 @@ class Worker:
         self._child: subprocess.Popen[bytes] | None = None
         self._verifying: subprocess.Popen[bytes] | None = None
         self._due: dict[str, float] = {}
+        self._proving_own = False
         self._first_look = True
         self._look_again = 0.0
 
@@ -63,7 +65,7 @@ class Worker:
             ("card", 1.0, self._mind_card),
             ("heartbeat", settings().heartbeat_s, self._report),
             ("sweep", settings().sweep_s, self._sweep),
-            ("stages", settings().sweep_s, self._verify_new),
+            ("stages", settings().sweep_s, self._mind_stages),
             ("deafness", DEAF_S / 2, self._restart_if_deaf),
         )
         try:
@@ -104,7 +106,7 @@ class Worker:
 
     def _report(self) -> None:
         why = why_unwell()
-        health = {"pid": os.getpid(), "verifying": bool(self._verifying), "cards": nvml.cards()}
+        health = {"pid": os.getpid(), "verifying": self._verifying_now(), "cards": nvml.cards()}
         report_worker(
             self.name, self.started, healthy=why is None, health=health if why is None else {"card": why, **health}
         )
@@ -114,21 +116,33 @@ class Worker:
         if swept and (swept.requeued or swept.given_up):
             log.warning("swept: requeued %s, gave up %s", swept.requeued, swept.given_up)
 
-    def _verify_new(self) -> None:
-        """A stage dropped into the folder goes live by itself: verified beside the running work, at low priority.
+    def _mind_stages(self) -> None:
+        """Opens what shipped as proven at once, and proves what nobody has proven, then what has not been proven here.
 
-        One that failed is tried again when a worker starts, and by `kernelgate stage verify --record FOLDER`.
+        An administrator's own version is closed until then, so it is proven on the cores that are idle, and at once. One that
+        shipped is open: its proof uses time that nobody wants, and is begun again after any of the others. One that failed is
+        tried again when a worker starts, and by `kernelgate stage verify --record FOLDER`.
         """
-        if self._verifying is not None and self._verifying.poll() is None:
+        if names := open_shipped():
+            log.info("open, for they shipped as proven: %s", ", ".join(names))
+        if self._child is None or (self._proving_own and self._verifying_now()):
             return
-        self._verifying = None
-        if self._child is None:
-            return
-        folders = unverified(failed_too=self._first_look)
+        waiting = unproven(failed_too=self._first_look)
         self._first_look = False
-        if folders:
-            command = [sys.executable, "-m", "kernelgate", "stage", "verify", "--record", "--brief", *map(str, folders)]
-            self._verifying = _start(["nice", "-n", "5", *command])
+        if waiting.own:
+            self._prove(waiting.own, "--jobs", str(max(1, (os.cpu_count() or 1) // 2)), nice=5)
+        elif waiting.shipped and not self._verifying_now():
+            self._prove(waiting.shipped, "--give-way", nice=19)
+        self._proving_own = bool(waiting.own)
+
+    def _verifying_now(self) -> bool:
+        return self._verifying is not None and self._verifying.poll() is None
+
+    def _prove(self, folders: list[Path], *how: str, nice: int) -> None:
+        if self._verifying is not None:
+            _stop(self._verifying)
+        command = [sys.executable, "-m", "kernelgate", "stage", "verify", "--record", "--brief", *how]
+        self._verifying = _start(["nice", "-n", str(nice), *command, *map(str, folders)])
 
     def _restart_if_deaf(self) -> None:
         if self._child is not None and _waits_unheard(self.started):

@@ -9,7 +9,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ from kernelgate.stage_folders import load_stage
 from kernelgate.stages import Stage
 from worker.backends import open_sandbox
 from worker.sandbox import Sandbox
+from worker.stages.giving_way import GivingWay
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -27,12 +28,14 @@ Task = Callable[[Stage, Sandbox, Item], Found]
 class GradingPool:
     """Up to `jobs` processes; with one job this process does the work in the sandbox it has. A context manager.
 
-    Tasks given to more than one job are functions of a module: they and their items travel by pickle.
+    Tasks given to more than one job are functions of a module: they and their items travel by pickle. giving_way: whom a
+    single job waits for before each item, and begins the item again for.
     """
 
-    def __init__(self, sandbox: Sandbox, jobs: int = 1) -> None:
+    def __init__(self, sandbox: Sandbox, jobs: int = 1, giving_way: GivingWay | None = None) -> None:
         self.sandbox = sandbox
         self.jobs = jobs
+        self.giving_way = giving_way
         if jobs > 1:
             # Read when a process loads numpy, so by the pool's alone; worker/__init__.py says why.
             share = max(1, len(os.sched_getaffinity(0)) // jobs)
@@ -56,7 +59,8 @@ class GradingPool:
         """`task` of every item, in order. Raises what a task raises, at its place."""
         if self._pool is None:
             for item in items:
-                yield task(stage, self.sandbox, item)
+                work = partial(task, stage, self.sandbox, item)
+                yield self.giving_way.patiently(work) if self.giving_way else work()
         else:
             yield from self._pool.map(_run, ((stage.folder, task, item) for item in items))
 

@@ -8,22 +8,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy.dialects.postgresql import insert
-
 from kernelgate.calibration import calibrations
-from kernelgate.db import transaction
-from kernelgate.models import StageVersion
 from kernelgate.protocol import Result
 from kernelgate.reasons import Reason
-from kernelgate.settings import settings
-from kernelgate.stage_folders import load_stage, load_stages
+from kernelgate.stage_folders import load_stage
 from kernelgate.stages import Backend, Example, Expectation, Ranking, Stage, StageError
 from kernelgate.verdicts import Verdict
-from worker.backends import choose, gradable
+from worker.backends import choose
 from worker.grade import grade, new_seed
 from worker.judging.grader import Grader
 from worker.judging.judge import separations
 from worker.sandbox import Sandbox
+from worker.stages.giving_way import GivingWay
 from worker.stages.pool import GradingPool
 
 SEPARATION = 10.0
@@ -62,17 +58,19 @@ def verify(
     brief: bool = False,
     watch: Callable[[Check], None] = lambda _: None,
     jobs: int = 1,
+    giving_way: GivingWay | None = None,
 ) -> Report:
     """Runs every check of one stage, `jobs` at once; `watch` sees each as it ends, in their order.
 
+    giving_way: whom a single job lets go first; the sandbox has to end what runs for it (`open_sandbox`).
     brief: where the stage is emulated here, one file of each kind instead of all, long cases only where short ones do not
     show what must be shown: minutes of processor time instead of a quarter of an hour.
     Raises StageError when the folder cannot be read.
     """
     stage = load_stage(folder)
     report = Report(stage.name, stage.hash)
-    with GradingPool(sandbox, jobs) as pool:
-        for check in _checks(stage, pool, brief=brief and choose(stage) is Backend.EMULATOR):
+    with GradingPool(sandbox, jobs, giving_way) as pool:
+        for check in _checks(stage, pool, brief=is_brief(stage, brief)):
             report.checks.append(check)
             watch(check)
     return report
@@ -92,10 +90,24 @@ def _checks(stage: Stage, pool: GradingPool, *, brief: bool) -> Iterator[Check]:
     yield from _mistakes(stage, pool)
     yield _expectations_have_files(stage)
     yield from _calibrations(stage)
-    shipped: list[_Shipped] = [_solution, _starter, *stage.examples()]
+    yield from pool.map(stage, _graded, _items(stage, brief=brief))
+
+
+def is_brief(stage: Stage, asked: bool) -> bool:
+    return asked and choose(stage) is Backend.EMULATOR
+
+
+def number_of_checks(stage: Stage, *, brief: bool) -> int:
+    """How many checks `verify` makes of a stage."""
+    named = sum(mistake.violation is None for mistake in stage.spec.mistakes)
+    calibrated = any(name.startswith("calibration/") for name in stage.files)
+    return named + 1 + calibrated + len(_items(stage, brief=is_brief(stage, brief)))
+
+
+def _items(stage: Stage, *, brief: bool) -> list[_Shipped]:
     if brief:
-        shipped = [_solution, _short_starter, *(_Brief(example) for example in one_of_each(stage.examples()))]
-    yield from pool.map(stage, _graded, shipped)
+        return [_solution, _short_starter, *(_Brief(example) for example in one_of_each(stage.examples()))]
+    return [_solution, _starter, *stage.examples()]
 
 
 def one_of_each(examples: Iterable[Example]) -> Iterator[Example]:
@@ -228,31 +240,3 @@ def _grade(stage: Stage, sandbox: Sandbox, name: str) -> Result:
 def _told(result: Result) -> str:
     mistake = f", mistake {result.mistake.name}" if result.mistake else ""
     return f"{result.verdict} ({result.reason}{mistake}): {result.message[:300]}"
-
-
-def record(report: Report) -> None:
-    """Stores a verification: the stage version goes live, or says on the admin page why it does not."""
-    values = {"stage": report.stage, "hash": report.hash, "verified": report.ok, "report": report.as_json()}
-    statement = insert(StageVersion).values(values)
-    with transaction() as session:
-        session.execute(statement.on_conflict_do_update(index_elements=["stage", "hash"], set_=values))
-
-
-def unverified(*, failed_too: bool = False) -> list[Path]:
-    """Stage folders whose present version has not been verified on this database and that this host can grade.
-
-    Those that are emulated here come last, since they take longest. Unreadable ones are left out; one that needs a GPU waits
-    for a worker that has it.
-
-    failed_too: also those that were tried and did not pass; a machine that lacked something may have it now.
-    """
-    stages, _ = load_stages(settings().graders_dir)
-    with transaction() as session:
-        known = {
-            stage.name: session.get(StageVersion, (stage.name, stage.hash))
-            for stage in stages.values()
-            if gradable(stage)
-        }
-    open_ones = [name for name, row in known.items() if row is None or (failed_too and not row.verified)]
-    emulated = [name for name in open_ones if choose(stages[name]) is Backend.EMULATOR]
-    return [stages[name].folder for name in sorted(open_ones, key=lambda name: name in emulated)]
