@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kernelgate.languages import LANGUAGES
+
 if TYPE_CHECKING:
     from kernelgate.protocol import CaseReport
     from kernelgate.stages import Stage
@@ -309,15 +311,24 @@ def bench(stage: str, file: Path, gradings: int, output: Path | None, jobs: int)
 @stage.command("new")
 @click.argument("name")
 @click.option(
+    "--language",
+    type=click.Choice(list(LANGUAGES)),
+    default="pytorch",
+    show_default=True,
+    help="What its submissions are written in.",
+)
+@click.option("--from", "like", metavar="STAGE", help="Start from this stage instead of the language's pattern.")
+@click.option(
     "--into", type=click.Path(file_okay=False, path_type=Path), help="Parent folder; the graders folder by default."
 )
-def new_stage(name: str, into: Path | None) -> None:
+def new_stage(name: str, language: str, like: str | None, into: Path | None) -> None:
     """Make a stage folder NAME that verifies, to be changed into a stage of your own."""
     from kernelgate.settings import settings
     from worker.stages.scaffold import scaffold
 
     with _reasons():
-        folder = scaffold(name, into or settings().graders_dir)
+        start = find_stage(like).folder if like else None
+        folder = scaffold(name, into or settings().graders_dir, language, start)
     click.echo(f"made {folder}; prove it with `kernelgate stage verify {folder}`")
 
 

@@ -11,12 +11,12 @@ from kernelgate.settings import ROOT
 from kernelgate.stage_folders import load_stage, load_stages
 from kernelgate.stages import Case, DoneWhen, Gate, Limits, Mistake, Seam, Spec, StageError, Tensor, Tolerance
 from kernelgate.verdicts import Verdict
-from worker.stages.scaffold import scaffold
+from tests.long_form import long_form
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return scaffold("scaling", tmp_path)
+    return long_form("scaling", tmp_path)
 
 
 def edit(old: str, new: str) -> Callable[[Path], None]:
@@ -75,7 +75,7 @@ def test_what_is_wrong_is_said(folder: Path, how: str) -> None:
 
 
 def test_one_broken_stage_leaves_the_others_usable(folder: Path) -> None:
-    scaffold("other", folder.parent)
+    long_form("other", folder.parent)
     put("notes.txt")(folder)
     good, bad = load_stages(folder.parent)
     assert list(good) == ["other"]
@@ -84,7 +84,7 @@ def test_one_broken_stage_leaves_the_others_usable(folder: Path) -> None:
 
 def test_paths_come_in_the_order_in_which_they_begin(folder: Path) -> None:
     for name, path, order in (("last", "Above", 6), ("second", "early", 2), ("first", "early", 1)):
-        scaffold(name, folder.parent)
+        long_form(name, folder.parent)
         toml = folder.parent / name / "stage.toml"
         toml.write_text(
             toml.read_text().replace('path = "warm-up"', f'path = "{path}"').replace("order = 1", f"order = {order}")

@@ -10,9 +10,9 @@ import pytest
 from kernelgate.settings import settings
 from kernelgate.stage_folders import load_stage
 from kernelgate.stages import Stage
+from tests.long_form import long_form
 from worker.backends import open_sandbox
 from worker.sandbox import Sandbox
-from worker.stages.scaffold import scaffold
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +25,7 @@ def sandbox(own_settings: None) -> Iterator[Sandbox]:
 @pytest.fixture(scope="session")
 def small_stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     """A stage of two quick cases, made as `kernelgate stage new` makes one."""
-    return load_stage(scaffold("scaling", tmp_path_factory.mktemp("graders")))
+    return load_stage(long_form("scaling", tmp_path_factory.mktemp("graders")))
 
 
 @pytest.fixture(scope="session")

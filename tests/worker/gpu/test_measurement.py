@@ -145,7 +145,7 @@ class FreshNumbers:
         made = []
         for _ in range(count):
             key = new_key()
-            made.append(Draw(key, masked([rng.standard_normal(WORDS).astype(np.float32)], key), TOLERANCE))
+            made.append(Draw(key, masked([rng.standard_normal(WORDS).astype(np.float32)], key), {"": TOLERANCE}))
         return made
 
 

@@ -25,7 +25,7 @@ from worker.sandbox import End, Limits, Sandbox
 from worker.stages.giving_way import GivingWay
 from worker.stages.opening import Progress, open_shipped, record, unproven
 from worker.stages.proving import prove
-from worker.stages.scaffold import scaffold
+from tests.long_form import long_form
 from worker.stages.verify import Check, Report
 
 LIMITS = Limits(wall_s=20, cpu_s=20, memory_mb=64, scratch_mb=1, output_kb=1)
@@ -38,7 +38,7 @@ def stage(tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> Ite
     del database
     monkeypatch.setenv("KERNELGATE_GRADERS_DIR", str(tmp_path))
     forget_settings()
-    yield load_stage(scaffold("scaling", tmp_path))
+    yield load_stage(long_form("scaling", tmp_path))
     forget_settings()
 
 

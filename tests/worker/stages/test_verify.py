@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 
 from kernelgate.stage_folders import load_stage, load_stages
-from kernelgate.stages import StageError
+from tests.long_form import long_form
 from worker.sandbox import Sandbox
-from worker.stages.scaffold import scaffold
 from worker.stages.verify import Report, number_of_checks, verify
 
 
 @pytest.fixture
 def folder(tmp_path: Path, own_settings: None) -> Path:
     del own_settings
-    return scaffold("scaling", tmp_path)
+    return long_form("scaling", tmp_path)
 
 
 def failures(report: Report) -> list[str]:
@@ -94,10 +93,3 @@ def test_every_shipped_stage_can_be_read(graders: Path) -> None:
     stages, broken = load_stages(graders)
     assert not broken
     assert "online_softmax" in stages
-
-
-@pytest.mark.parametrize("name", ["", "Upper", "has-dash", "1st", "../up", "a" * 64])
-def test_names_that_no_stage_can_have(tmp_path: Path, own_settings: None, name: str) -> None:
-    del own_settings
-    with pytest.raises(StageError, match="stage name"):
-        scaffold(name, tmp_path)

@@ -1,5 +1,5 @@
 import torch
 
 
-def pattern(x, y, factor):
+def scaling(x, y, factor):
     return torch.add(y, x, alpha=factor)

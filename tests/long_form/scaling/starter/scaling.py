@@ -3,6 +3,6 @@
 import torch
 
 
-def pattern(x: torch.Tensor, y: torch.Tensor, factor: float) -> torch.Tensor:
+def scaling(x: torch.Tensor, y: torch.Tensor, factor: float) -> torch.Tensor:
     """Returns factor * x + y, [rows, columns], in the dtype of x."""
     return torch.zeros_like(x)

@@ -1,3 +1,3 @@
-def pattern(x, y, factor):
+def scaling(x, y, factor):
     x *= factor
     return x + y

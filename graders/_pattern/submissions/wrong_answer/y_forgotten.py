@@ -1,2 +1,0 @@
-def pattern(x, y, factor):
-    return factor * x

@@ -1,0 +1,2 @@
+def scaling(x, y, factor):
+    return factor * x
