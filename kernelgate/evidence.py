@@ -44,6 +44,7 @@ def evidence(result: Result, labels: Mapping[str, str] | None = None) -> str:
         *_checked(result),
         *_wrong(result.wrong),
         *_mistake(result),
+        *_recovered(result),
         *_timing(result.timing, words),
         *_kernels(result.resources),
         *_cases(result.cases),
@@ -102,6 +103,18 @@ def _mistake(result: Result) -> Iterator[tuple[str, str]]:
         yield "HINT", line(result.mistake.hint, 1000)
     for each in result.possible:
         yield "ONE OF", f"{line(each.name, 63)}: {line(each.title)}"
+
+
+def _recovered(result: Result) -> Iterator[tuple[str, str]]:
+    """At most twelve lines: what was found by asking, and the picture."""
+    found = result.recovered
+    if found is None:
+        return
+    for each in found.said[:3]:
+        yield "ASKED", line(each, 300)
+    yield "WEIGHTS", line(found.title, 300)
+    for each in found.text[:8]:
+        yield "", line(each, WIDTH)
 
 
 def _timing(timing: Timing | None, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:

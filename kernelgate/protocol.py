@@ -101,6 +101,24 @@ class NamedMistake(Record):
     hint: Text
 
 
+class Recovered(Record):
+    """The weights that a wrong submission gives its inputs, found by asking it, and how they differ from the true ones.
+
+    text: a picture in characters, rows down and keys across, true and recovered side by side. got, want: base64 of rows*columns
+    bytes, the root of a weight's share of its row's largest true one in 254 steps; 255: none.
+    """
+
+    case: str
+    title: Line
+    said: tuple[Line, ...]
+    text: tuple[Line, ...]
+    rows: int
+    columns: int
+    got: Text
+    want: Text
+    ms: float = Field(description="What asking took; it is no part of what was judged.")
+
+
 class Timing(Record):
     """Milliseconds and the speedup `baseline_ms / user_ms` with its 95 % interval; every raw sample is kept."""
 
@@ -155,6 +173,7 @@ class Result(Record):
         (),
         description="Where several known mistakes explain the outputs equally well: all of them; `mistake` is null then.",
     )
+    recovered: Recovered | None = None
     timing: Timing | None = None
     resources: tuple[KernelResources, ...] = ()
     tables: tuple[Table, ...] = ()

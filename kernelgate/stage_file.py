@@ -21,7 +21,7 @@ FILE = "stage.py"
 FORM = b"short form 1\n"
 """Changed with what is derived from a stage.py: part of every such stage's hash."""
 REQUIRED = ("title", "path", "order", "language", "cases")
-PASSED_ON = ("ranking", "sources", "repeatable", "races", "calibrated", "evidence", "draft", "backends")
+PASSED_ON = ("ranking", "sources", "repeatable", "races", "calibrated", "evidence", "draft", "backends", "probe")
 """Keys that mean what they mean in stage.toml."""
 READ_HERE = (
     "file",

@@ -220,6 +220,10 @@ class DoneWhen(Strict):
 SUFFIXES = "|".join(sorted({each.suffix.removeprefix(".") for each in LANGUAGES.values()}))
 
 
+PROBE = r"linear in (?P<name>\w+)(\[:, (?P<first>\d+):(?P<last>\d+)\])?( by (?P<width>\d+))?"
+"""An input, which of its columns, and how many of them belong together where several groups lie side by side."""
+
+
 class Spec(Strict):
     """What `stage.toml` holds, or `stage.py` says.
 
@@ -240,6 +244,12 @@ class Spec(Strict):
     short: bool = False
     races: RaceVerdict = Verdict.WRONG_ANSWER
     repeatable: Repeatable = "bits"
+    probe: str = Field(
+        "",
+        pattern=rf"^({PROBE})?$",
+        description="What the outputs are linear in, `linear in v` or `linear in qkv[:, 640:768] by 64`: a wrong submission is "
+        "asked for its weights there.",
+    )
     seam: Seam
     limits: Limits = Limits()
     tolerance: dict[str, Tolerance]

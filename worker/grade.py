@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from kernelgate.protocol import CaseReport, NamedMistake, Result, WrongTensor
+from kernelgate.protocol import CaseReport, NamedMistake, Recovered, Result, WrongTensor
 from kernelgate.reasons import Reason
 from kernelgate.stages import Backend, Ranking, Stage
 from kernelgate.verdicts import Phase
@@ -18,10 +18,11 @@ from worker.judging import judge
 from worker.judging.failures import Failure
 from worker.judging.frames import printable
 from worker.judging.grader import CaseOutcome, Grader
-from worker.judging.job import CaseRun, Job, never
+from worker.judging.job import Ask, CaseRun, Job, never
 from worker.judging.machine import facts
 from worker.judging.mistakes import mistakes_of, named
 from worker.judging.phases import Phases, Progress, Unwatched
+from worker.judging.probe import recovered
 from worker.judging.source import read_source
 from worker.sandbox import Sandbox
 
@@ -36,6 +37,7 @@ class Judged:
     reports: dict[str, CaseReport] = field(default_factory=dict)
     outcomes: list[CaseOutcome] = field(default_factory=list)
     wrong: WrongTensor | None = None
+    recovered: Recovered | None = None
 
 
 def new_seed() -> str:
@@ -58,6 +60,7 @@ def grade(
     backend = backends.choose(stage)
     job = Job(stage=stage, source="", grader=grader, sandbox=sandbox, seed=seed, phases=phases, cancelled=cancelled)
     judged = Judged()
+    job.explain = lambda ask: _ask(job, judged, ask)
     try:
         job.source = read_source(stage, source)
         for run in backends.run(backend, job):
@@ -72,7 +75,8 @@ def grade(
         tables = job.tables + grader.tables(judged.outcomes)
     reason, message = _conclude(job, backend, len(judged.reports), judged.wrong, fitting)
     told = {"mistake": fitting[0]} if len(fitting) == 1 else {"possible": fitting}
-    return _result(job, backend, judged, reason, message).model_copy(update={"tables": tables, **told})
+    more = {"tables": tables, "recovered": judged.recovered, **told}
+    return _result(job, backend, judged, reason, message).model_copy(update=more)
 
 
 def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
@@ -86,6 +90,13 @@ def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
     judged.wrong = judged.wrong or wrong
     job.right = judged.wrong is None
     job.phases.progress.case(len(judged.reports), len(job.cases), report)
+
+
+def _ask(job: Job, judged: Judged, ask: Ask) -> None:
+    """After a wrong answer, while the submission can still run. What comes of it explains, and decides nothing."""
+    wrong = [outcome for outcome in judged.outcomes if judged.reports[outcome.case.name].state == "wrong"]
+    if wrong and job.stage.spec.probe:
+        judged.recovered = recovered(job.grader, wrong, ask)
 
 
 def _conclude(

@@ -16,7 +16,7 @@ from api.csv_text import as_csv
 from api.dependencies import StageCatalog, SubmissionId, Viewer
 from api.events import read
 from api.negotiation import HtmlRoute
-from api.pages.drawings import errormap, speed
+from api.pages.drawings import errormap, speed, weights
 from api.pages.drawings.converging import drawing
 from api.pages.drawings.progress import progress
 from api.pages.drawings.roofline import roofline
@@ -112,6 +112,7 @@ def _finished(item: SubmissionView, stage: Stage | None) -> dict[str, Any]:
         "element": element(wrong) if wrong else "",
         "map_summary": errormap.summary(wrong.map, _shape(result, wrong)) if wrong and wrong.map else None,
         "picture": errormap.picture(wrong.map) if wrong and wrong.map else None,
+        "weight_maps": weights.maps(result.recovered) if result.recovered else None,
         "evidence": evidence(result, stage.spec.evidence if stage else None),
         "gate": stage.spec.gate.speedup if stage and stage.spec.gate else None,
         "stage_hash": stage.hash if stage else None,

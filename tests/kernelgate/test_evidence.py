@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kernelgate.evidence import CASES_SHOWN, OUTPUT_LINES, evidence
-from kernelgate.protocol import CaseReport, NamedMistake, Result, TensorReport, Timing, WrongTensor
+from kernelgate.protocol import CaseReport, NamedMistake, Recovered, Result, TensorReport, Timing, WrongTensor
 from kernelgate.stages import Backend
 from kernelgate.text import line, plain
 from kernelgate.verdicts import Verdict
@@ -38,6 +38,26 @@ def test_a_wrong_answer_shows_the_element_and_the_mistake() -> None:
     assert "DAMAGE        12 of 64 elements; every row from 3 on\n" in text
     assert "MISTAKE       no_alpha: Not rescaled\n" in text
     assert "HINT          Multiply by alpha.\n" in text
+
+
+def test_what_was_found_by_asking_takes_twelve_lines_at_most() -> None:
+    drawn = tuple(f"{'@' * n:·<8} | {'@' * (n - 1):·<8}" for n in range(1, 10))
+    found = Recovered(
+        case="tiles", title="The weights: true | the submission's", said=("Row t sees the keys 0 to t - 1.",) * 4,
+        text=drawn, rows=1, columns=1, got="AA==", want="/g==", ms=3.5,
+    )  # fmt: skip
+    lines = evidence(result(wrong=WRONG, recovered=found)).splitlines()
+    first = next(at for at, each in enumerate(lines) if each.startswith("ASKED"))
+    assert lines[first] == "ASKED         Row t sees the keys 0 to t - 1."
+    assert lines[first + 4] == "              @······· | ········"
+    assert len(lines) == first + 12, "three sentences, a title and eight rows"
+
+
+def test_several_mistakes_that_fit_are_all_shown() -> None:
+    both = (NamedMistake(name="a", title="First", hint=""), NamedMistake(name="b", title="Second", hint=""))
+    text = evidence(result(wrong=WRONG, possible=both))
+    assert "ONE OF        a: First" in text
+    assert "ONE OF        b: Second" in text
 
 
 def test_timing_lines_carry_the_stages_labels() -> None:

@@ -13,11 +13,11 @@ import zlib
 
 import pytest
 
-from api.pages.drawings import errormap
+from api.pages.drawings import errormap, weights
 from api.pages.drawings.speed import ladder
 from kernelgate.db import transaction
 from kernelgate.models import Role
-from kernelgate.protocol import ErrorMap, Table
+from kernelgate.protocol import ErrorMap, Recovered, Table
 from kernelgate.verdicts import State, Verdict
 from tests.pages import samples
 from tests.pages.conftest import Site, check
@@ -67,6 +67,23 @@ def test_a_wrong_answer_teaches(site: Site) -> None:
     lines = zlib.decompress(picture.content[start + 4 : start + 4 + length])
     assert set(lines[: 9 * 16]) == {0}, "rows 0 to 15 are within the tolerance"
     assert set(lines[9 * 30 + 1 : 9 * 31]) == {255}, "row 30 is NaN"
+
+
+def test_recovered_weights_stand_beside_the_true_ones(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    cells = [base64.b64encode(bytes(each)).decode() for each in ((254, 0, 127, 127), (0, 0, 254, 255))]
+    found = Recovered(
+        case="tiles", title="2 rows × 2 keys", said=("Row t sees the keys 0 to t - 1.",), text=("@· | ··",), rows=2, columns=2,
+        want=cells[0], got=cells[1], ms=3.5,
+    )  # fmt: skip
+    with transaction() as database:
+        wrong = samples.wrong_from_row(site.values).model_copy(update={"recovered": found, "possible": ()})
+        row = samples.submission(database, user, site.values, wrong)
+    text = check(ada.get(f"/submissions/{row.id}"))
+    assert "Row t sees the keys 0 to t - 1." in text
+    assert '<path d="M0 0h1v1h-1z" fill="currentColor" fill-opacity="1.0"/>' in text, "the true map's first cell"
+    assert '<path d="M1 1h1v1h-1z" fill="#7d55f0" fill-opacity="1.0"/>' in text, "a weight that is none"
+    assert weights.maps(found.model_copy(update={"got": "AAAA"})) is None
 
 
 def test_an_error_names_its_line(site: Site) -> None:

@@ -19,6 +19,7 @@ from worker.emulator.run import Call, Ran, Slice, run
 from worker.emulator.script import Machine
 from worker.emulator.submission import Submission
 from worker.emulator.toolchain import Pass, toolchain
+from worker.judging.arrays import RawTensor
 from worker.judging.device_faults import check_repeat, input_changed
 from worker.judging.frames import printable
 from worker.judging.grader import Arrays
@@ -115,9 +116,19 @@ class Player:
                     if case.name in sliced:
                         sliced[case.name].result()
                     yield self._judged(case, ran.result())
+                self.job.explain(self.ask)
             finally:
                 self.submission.stop()
                 pool.shutdown(wait=True, cancel_futures=True)
+
+    def ask(self, case: Case, inputs: Arrays) -> Mapping[str, RawTensor]:
+        """The judged tensors of a case on other inputs, played plainly. Raises Failure."""
+        call = self.submission.call(case, inputs)
+        ran = self._play(Pass.PLAIN, call, workers=1)
+        failure = failure_of(self.job, self.limits, case.name, call, ran)
+        if failure is not None:
+            raise failure
+        return self._tensors(case, inputs, ran)
 
     def check(self) -> int:
         """The watched cases in the check build, all at once. Returns how many; raises Failure for the first finding."""
@@ -190,8 +201,11 @@ class Player:
     def _judged(self, case: Case, ran: Ran) -> CaseRun:
         self._print(ran)
         inputs = self.submission.inputs(case)
+        return CaseRun(case, inputs, self._tensors(case, inputs, ran), ran.ms)
+
+    def _tensors(self, case: Case, inputs: Arrays, ran: Ran) -> dict[str, RawTensor]:
         judged = self.job.grader.finish(case, inputs, self.submission.written(case, ran.written))
-        return CaseRun(case, inputs, self.job.grader.raw(case, judged), ran.ms)
+        return self.job.grader.raw(case, judged)
 
     def _print(self, ran: Ran) -> None:
         printed = (ran.finished.stdout + ran.finished.stderr).decode(errors="replace")

@@ -117,9 +117,9 @@ class Submission:
             self._sizes(case).values()
         )
 
-    def call(self, case: Case) -> Call:
-        """What a program plays a case with."""
-        buffers, inputs = self._buffers(case), self._given(case, self.inputs(case))
+    def call(self, case: Case, others: Arrays | None = None) -> Call:
+        """What a program plays a case with: its inputs, or others."""
+        buffers, inputs = self._buffers(case), self._given(case, others or self.inputs(case))
         scratch = {plain_name(name): it.size for name, it in buffers.items() if name == WORKSPACE}
         addresses = {plain_name(name): it.address for name, it in buffers.items()}
         return Call(inputs, self._sizes(case), scratch, addresses, script(self._tapes[case.name]))

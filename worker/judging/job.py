@@ -13,9 +13,16 @@ from worker.judging.grader import Arrays, Grader
 from worker.judging.phases import Phases
 from worker.sandbox import Sandbox
 
+Ask = Callable[[Case, Arrays], Mapping[str, RawTensor]]
+"""Runs a case that was run before on other inputs, of the same shapes and dtypes; raises Failure."""
+
 
 def never() -> bool:
     return False
+
+
+def nothing(ask: Ask) -> None:
+    del ask
 
 
 @dataclass
@@ -23,6 +30,7 @@ class Job:
     """What a backend needs to run a submission, and where it leaves what is no tensor.
 
     right: whether every case judged so far is; a wrong submission is not measured.
+    explain: called by a backend that can run a case again, when all have run and before it lets go of the submission.
     source: the submission's text. seed: hex, of all inputs. cancelled: asked often; true ends the grading.
     finding: a sentence on what was found beside the grading, which changes no verdict.
     held: why the time is kept from every board until an administrator has looked at it; "" for no reason.
@@ -43,6 +51,7 @@ class Job:
     timing: Timing | None = None
     tables: tuple[Table, ...] = ()
     right: bool = True
+    explain: Callable[[Ask], None] = nothing
     finding: str = ""
     held: str = ""
 

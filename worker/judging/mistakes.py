@@ -28,6 +28,8 @@ SEPARATION = 10.0
 """A named mistake must stand out of the tolerance by this factor in some case, or no submission could be told of it."""
 SECONDS = 6.0
 """Processor seconds that a name may take; a case that would take longer is left out."""
+CHEAP = 0.3
+"""Seconds of a case that is still looked at when one variant alone is left and has explained several."""
 SLOWER = 2.0
 """How many times the truth's time a variant is expected to take."""
 
@@ -57,6 +59,9 @@ class Standing:
         """Whether it can still be the mistake. wrong: cases in all; a fourth of them may be off, by rounding or beside it."""
         return not self.contradicted and 4 * self.differed <= wrong and (self.explained > 0 or self.differed < 3)
 
+    def certain(self) -> bool:
+        return self.shown and self.explained >= 3 + 3 * self.differed
+
     def explains(self) -> bool:
         """One case without any number is no explanation; several are, if no other variant fits."""
         return (self.shown or self.explained > 1) and self.explained >= 3 * self.differed
@@ -73,7 +78,8 @@ def mistakes_of(grader: Grader, outcomes: Sequence[CaseOutcome]) -> tuple[NamedM
     began = time.thread_time()
     for outcome in cases:
         left = SECONDS - (time.thread_time() - began)
-        if len(standing) * SLOWER * grader.seconds(outcome.case) > left:
+        cost = len(standing) * SLOWER * grader.seconds(outcome.case)
+        if cost > (CHEAP if len(standing) == 1 and standing[0].certain() else left):
             continue
         for each in standing:
             _consider(grader, outcome, compared[outcome.case.name], each)

@@ -231,3 +231,4 @@ def run_cases(job: Job) -> Iterator[CaseRun]:
         with job.phases.during(Phase.CASES):
             for case in cases:
                 yield execution.run(case, inputs[case.name])
+            job.explain(lambda case, given: execution.run(case, given).outputs)

@@ -96,6 +96,7 @@ def interpreted(job: Job, cases: Sequence[Case]) -> Iterator[CaseRun]:
             first, second = checked(job, order, recording)
             calls[order.case.name] = first
             yield interpreter.run(first, second, recording, inputs[order.case.name])
+        job.explain(lambda case, given: interpreter.ask(calls[case.name], found[case.name], given))
         kernels = {name: each.kernels for name, each in found.items() if isinstance(each, Recording)}
         job.tables = tables(list(calls.values()), kernels)
 
@@ -127,6 +128,13 @@ class Interpreter:
             outputs.append(raw)
             ms += took
         return CaseRun(call.case, inputs, judged(self.job, call.case, inputs, outputs), ms)
+
+    def ask(self, call: Placed, recording: Recording | Failure, inputs: Arrays) -> dict[str, RawTensor]:
+        """The judged tensors of a case that has run, on other inputs. Raises Failure."""
+        if isinstance(recording, Failure):
+            raise recording
+        outputs = [self._play(call, self._entries(call, recording), given)[0] for given in runs_of(inputs)]
+        return judged(self.job, call.case, inputs, outputs)
 
     def _mixed(
         self, call: Placed, entries: list[dict[str, Any]], given: Arrays, first: Mapping[str, RawTensor], ms: float
