@@ -40,6 +40,7 @@ def table(*rows: Calibrated, gate: float | None = 1.8) -> Calibration:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     shutil.copytree(settings().graders_dir / "online_attention", tmp_path / "online_attention")
+    (tmp_path / "online_attention" / "calibration").mkdir()
     return tmp_path / "online_attention"
 
 

@@ -194,7 +194,7 @@ def write_stages(graders: Path) -> dict[str, Stage]:
     values = write_stage(graders, "online_softmax", VALUES_TOML, "online_softmax.py", VALUES_LESSON, STARTER)
     cuda = "// attention.cu\n__global__ void attend(const float* q) {}\n"
     gated = write_stage(graders, "online_attention", GATED_TOML, "attention.cu", "A lesson in $x^2$.\n", cuda)
-    shipped = Path("graders/online_attention/calibration/nvidia_h200.json")
+    shipped = Path("tests/pages/nvidia_h200.json")
     (gated.folder / "calibration").mkdir()
     (gated.folder / "calibration" / shipped.name).write_bytes((ROOT / shipped).read_bytes())
     return {stage.name: stage for stage in (values, load_stage(gated.folder))}
