@@ -184,6 +184,7 @@ def write_stage(graders: Path, name: str, toml: str, file: str, lesson: str, sta
         f"starter/{file}": starter,
         f"solution/{file}": "SECRET_SOLUTION = 1\n",
         "provided/block_attention.py": "def block_attention(): ...\n",
+        **({"baseline.cu": starter} if file.endswith(".cu") else {}),
     }.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(body)
