@@ -38,6 +38,7 @@ class Judged:
     outcomes: list[CaseOutcome] = field(default_factory=list)
     wrong: WrongTensor | None = None
     recovered: Recovered | None = None
+    fitting: tuple[NamedMistake, ...] | None = None
 
 
 def new_seed() -> str:
@@ -71,10 +72,12 @@ def grade(
             return _failed(job, backend, judged, failure)
         # An earlier case was wrong: the earliest evidence decides, and it teaches more than where that led to.
     with phases.during(Phase.JUDGE):
-        fitting = mistakes_of(grader, judged.outcomes) if judged.wrong else ()
+        fitting = judged.fitting
+        if judged.wrong and fitting is None:
+            fitting = mistakes_of(grader, judged.outcomes)
         tables = job.tables + grader.tables(judged.outcomes)
-    reason, message = _conclude(job, backend, len(judged.reports), judged.wrong, fitting)
-    told = {"mistake": fitting[0]} if len(fitting) == 1 else {"possible": fitting}
+    reason, message = _conclude(job, backend, len(judged.reports), judged.wrong, fitting or ())
+    told = {"mistake": fitting[0]} if fitting and len(fitting) == 1 else {"possible": fitting or ()}
     more = {"tables": tables, "recovered": judged.recovered, **told}
     return _result(job, backend, judged, reason, message).model_copy(update=more)
 
@@ -95,6 +98,8 @@ def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
 def _ask(job: Job, judged: Judged, ask: Ask) -> None:
     """After a wrong answer, while the submission can still run. What comes of it explains, and decides nothing."""
     wrong = [outcome for outcome in judged.outcomes if judged.reports[outcome.case.name].state == "wrong"]
+    if wrong:
+        judged.fitting = mistakes_of(job.grader, judged.outcomes, ask, job.seed)
     if wrong and job.stage.spec.probe:
         judged.recovered = recovered(job.grader, wrong, ask)
 

@@ -8,18 +8,22 @@ are a fit, names nothing by itself.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import combinations
 
 import numpy as np
 
 from kernelgate.protocol import NamedMistake
-from kernelgate.stages import Stage, Tolerance
+from kernelgate.stages import Case, Stage, Tolerance
 from worker.judging.arrays import Float64
 from worker.judging.comparison import Comparison, compare
+from worker.judging.failures import Failure
 from worker.judging.grader import CaseOutcome, Grader
+from worker.judging.job import Ask
 from worker.judging.judge import comparisons
 
 WIDER = 4.0
@@ -30,6 +34,8 @@ SECONDS = 6.0
 """Processor seconds that a name may take; a case that would take longer is left out."""
 CHEAP = 0.3
 """Seconds of a case that is still looked at when one variant alone is left and has explained several."""
+MOST_ASKED_OF, MOST_DRAWN, MOST_ASKED = 4, 6, 3
+"""Variants that a further run is made for, distributions that are tried for each of two cases, and runs in all."""
 SLOWER = 2.0
 """How many times the truth's time a variant is expected to take."""
 
@@ -67,12 +73,30 @@ class Standing:
         return (self.shown or self.explained > 1) and self.explained >= 3 * self.differed
 
 
-def mistakes_of(grader: Grader, outcomes: Sequence[CaseOutcome]) -> tuple[NamedMistake, ...]:
-    """The named mistakes that explain a wrong submission: none, the one, or several that no case tells apart."""
+def mistakes_of(
+    grader: Grader, outcomes: Sequence[CaseOutcome], ask: Ask | None = None, seed: str = ""
+) -> tuple[NamedMistake, ...]:
+    """The named mistakes that explain a wrong submission: none, the one, or several that no case tells apart.
+
+    ask: how the submission is run once more, on inputs that tell those apart that are left. seed: of what is drawn for it.
+    """
     stage = grader.stage
     compared = {outcome.case.name: comparisons(grader, outcome) for outcome in outcomes}
-    names = [mistake.name for mistake in stage.spec.mistakes if mistake.violation is None]
     cases = sorted(outcomes, key=lambda outcome: grader.seconds(outcome.case))
+    standing = _left(grader, cases, compared)
+    best = _best(standing)
+    if ask is not None and len(best) != 1 and 0 < len(standing) <= MOST_ASKED_OF:
+        wrong = [outcome for outcome in cases if not _right(compared[outcome.case.name])]
+        _tell_apart(grader, wrong, standing, ask, random.Random(f"{seed}/deciding"))  # noqa: S311
+        best = _best([each for each in standing if not each.contradicted])
+    return tuple(named(stage, each.name) for each in best)
+
+
+def _left(
+    grader: Grader, cases: Sequence[CaseOutcome], compared: Mapping[str, Mapping[str, Comparison]]
+) -> list[Standing]:
+    """The variants that stand after the cases, which are in order of their cost."""
+    names = [mistake.name for mistake in grader.stage.spec.mistakes if mistake.violation is None]
     wrong = sum(not _right(each) for each in compared.values())
     standing = [Standing(name) for name in names]
     began = time.thread_time()
@@ -84,7 +108,59 @@ def mistakes_of(grader: Grader, outcomes: Sequence[CaseOutcome]) -> tuple[NamedM
         for each in standing:
             _consider(grader, outcome, compared[outcome.case.name], each)
         standing = [each for each in standing if each.stands(wrong)]
-    return tuple(named(stage, each.name) for each in _best(standing))
+    return [each for each in standing if each.explained]
+
+
+def _tell_apart(
+    grader: Grader, wrong: Sequence[CaseOutcome], standing: Sequence[Standing], ask: Ask, rng: random.Random
+) -> None:
+    """Runs the cheapest wrong cases again, with what other cases are filled with, where the variants then differ."""
+    asked = 0
+    for outcome in wrong[:2]:
+        others = list(grader.stage.spec.cases)
+        rng.shuffle(others)
+        for other in others[:MOST_DRAWN]:
+            drawn = _filled(grader, outcome, other, rng)
+            if drawn is None or not _differ(grader, drawn, standing):
+                continue
+            try:
+                outputs = ask(outcome.case, dict(drawn.inputs))
+            except Failure:
+                return
+            answered = replace(drawn, outputs=outputs)
+            for each in standing:
+                _consider(grader, answered, comparisons(grader, answered), each)
+            asked += 1
+            if (
+                asked == MOST_ASKED
+                or len([each for each in standing if each.explains() and not each.contradicted]) == 1
+            ):
+                return
+
+
+def _filled(grader: Grader, outcome: CaseOutcome, other: Case, rng: random.Random) -> CaseOutcome | None:
+    """The case with another one's distribution: its sizes, which are whole numbers, stay as they were recorded."""
+    kept = {key: value for key, value in outcome.case.data.items() if isinstance(value, int)}
+    if set(other.data) != set(outcome.case.data):
+        return None
+    update = {"data": {**other.data, **kept}, "tolerance": other.tolerance or outcome.case.tolerance}
+    case = outcome.case.model_copy(update=update)
+    inputs = grader.made(case, np.random.default_rng(rng.getrandbits(64)))
+    forms = [{name: (each.shape, each.dtype) for name, each in given.items()} for given in (inputs, outcome.inputs)]
+    if forms[0] != forms[1]:
+        return None
+    return CaseOutcome(case, inputs, {}, grader.reference(case, inputs))
+
+
+def _differ(grader: Grader, drawn: CaseOutcome, standing: Sequence[Standing]) -> bool:
+    """Whether what the case would show tells all variants apart, or the one that is left from the truth."""
+    allowed = grader.tolerances(drawn.case)
+    tensors: list[Mapping[str, Float64]] = [grader.reference(drawn.case, drawn.inputs, each.name) for each in standing]
+    tensors += [drawn.expected] if len(tensors) == 1 else []
+    return all(
+        any((compare(one[name], other[name], allowed[name], widened=SEPARATION).wrong).any() for name in drawn.expected)
+        for one, other in combinations(tensors, 2)
+    )
 
 
 def _best(standing: Sequence[Standing]) -> list[Standing]:
@@ -134,7 +210,7 @@ def fits(
         damaged += int(wrong.sum())
         without = np.isfinite(got) != np.isfinite(theirs)
         unlike += int((without & wrong if wrong.any() else without).sum())
-        shown += int((wrong & both).sum()) + int(np.isnan(got).any() and not np.isnan(got).all())
+        shown += int((wrong & both).sum()) + int(0 < np.isfinite(got).sum() < got.size and not without.any())
     if 2 * unlike > damaged:
         return Fit.DIFFERS, False
     return (Fit.EXPLAINS, shown > 0) if damaged else (Fit.SAYS_NOTHING, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
@@ -55,13 +56,16 @@ def truth(grader: Grader, stated: str) -> tuple[Arrays, dict[str, Float64]]:
 def outcome(grader: Grader, case: Case, kernel: Kernel) -> CaseOutcome:
     """What a kernel computes for a case of the capstone, judged as a submission's would be."""
     inputs, expected = truth(grader, case.model_dump_json())
+    return CaseOutcome(case, inputs, played(grader, case, inputs, kernel), expected)
+
+
+def played(grader: Grader, case: Case, inputs: Arrays, kernel: Kernel) -> dict[str, RawTensor]:
     qkv = inputs["qkv"]
     heads = [qkv[:, at * DIM : (at + 1) * DIM] for at in range(HEADS + 2 * KV_HEADS)]
     per = HEADS // KV_HEADS
     out = [kernel(heads[h], heads[HEADS + h // per], heads[HEADS + KV_HEADS + h // per]) for h in range(HEADS)]
     judged = grader.finish(case, inputs, {"out": np.concatenate(out, axis=1)})
-    raw = {name: RawTensor(str(each.dtype), each.shape, each.tobytes()) for name, each in judged.items()}
-    return CaseOutcome(case, inputs, raw, expected)
+    return {name: RawTensor(str(each.dtype), each.shape, each.tobytes()) for name, each in judged.items()}
 
 
 def names(grader: Grader, kernel: Kernel) -> list[str]:
@@ -126,6 +130,20 @@ def test_several_that_fit_are_all_said(grader: Grader, stage: Stage) -> None:
     falling = next(case for case in stage.spec.cases if case.name == "falling_maximum")
     assert mistakes_of(grader, [outcome(grader, falling, Kernel(maximum="none"))]) == ()
     assert mistakes_of(grader, [outcome(grader, tokens_64, Kernel(maximum="none"))]) == ()
+
+
+def test_one_more_run_decides_between_those_that_are_left(grader: Grader, stage: Stage) -> None:
+    """In a case without a number nothing can be named; the same kernel on other inputs of that size has numbers."""
+    falling = next(case for case in stage.spec.cases if case.name == "falling_maximum")
+    kernel, asked = Kernel(maximum="none"), []
+
+    def ask(case: Case, inputs: Arrays) -> Mapping[str, RawTensor]:
+        asked.append(case.name)
+        return played(grader, case, inputs, kernel)
+
+    found = mistakes_of(grader, [outcome(grader, falling, kernel)], ask, SEED)
+    assert [each.name for each in found] == ["no_maximum"]
+    assert 1 <= len(asked) <= 3
 
 
 def test_a_file_that_is_wrong_in_a_long_case_alone_is_named_in_a_few_seconds(grader: Grader, stage: Stage) -> None:
