@@ -18,6 +18,8 @@ from kernelgate.settings import ROOT
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 _TITLE = re.compile(r"\A\s*# (.+)\n")
+_LESSON = re.compile(r"\]\(\.\./graders/(\w+)/lesson\.md\)")
+"""A link to a lesson in the repository; here the stage's page has it."""
 
 
 @cache
@@ -25,7 +27,7 @@ def documents() -> dict[str, tuple[str, str]]:
     """Name → (title, Markdown below it) of every document under docs/."""
     found = {}
     for path in sorted((ROOT / "docs").glob("*.md")):
-        text = path.read_text()
+        text = _LESSON.sub(r"](/stages/\1)", path.read_text())
         title = _TITLE.match(text)
         found[path.stem] = (title[1] if title else path.stem, text[title.end() :] if title else text)
     return found
