@@ -38,7 +38,34 @@ from kernelgate.settings import ROOT, Settings, environment, settings
 from kernelgate.stage_folders import load_stages
 
 TEMPLATE = "kernelgate_template"
+LONGEST_FIRST = (
+    "tests/exploits/test_corpus.py",
+    "tests/exploits/test_fuzz.py",
+    "tests/graders/test_promises.py",
+    "tests/worker/emulator/ptx/test_public.py",
+    "tests/worker/emulator/test_backend.py",
+    "tests/worker/emulator",
+    "tests/embedded",
+    "tests/browser",
+)
+"""What several test processes begin with, so that none of them is left with it at the end."""
+SHARING = {"tests/exploits/test_fuzz.py": "tests/exploits/test_corpus.py"}
+"""Files that share a service with another file, and stay in its process."""
+APART = LONGEST_FIRST[2:5]
+"""Files whose tests are long, and share nothing that is slow to make: each test may run in any process."""
 _numbers = count(1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes test: what stays together in one of them, and the longest first (`make test`)."""
+    if not getattr(config.option, "loadgroup", False):
+        return
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        if file not in APART:
+            item.add_marker(pytest.mark.xdist_group(SHARING.get(file, file)))
+    items.sort(key=lambda item: next((at for at, long in enumerate(LONGEST_FIRST) if item.nodeid.startswith(long)), 99))
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +85,8 @@ def own_settings(data_dir: DataDir) -> Iterator[None]:
             patch.delenv(name)
         patch.setenv("KERNELGATE_DATA_DIR", str(data_dir.root / "tests"))
         # The kernel counts processes by user id: sandboxes of a second test process beside this one need one of their own.
-        patch.setenv("KERNELGATE_SANDBOX_UID", str(64123 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])))
+        patch.setenv("KERNELGATE_SANDBOX_UID", str(64123 + 100 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])))
+        patch.setenv("KERNELGATE_WORKER_SLOTS", "1")  # what is tested runs on machines of any size
         patch.setenv(
             "KERNELGATE_EMULATOR_CACHE", str(ROOT / ".cache" / "emulator")
         )  # kept: it takes half a minute to build

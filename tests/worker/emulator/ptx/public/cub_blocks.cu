@@ -1,5 +1,12 @@
 // CUB inside a kernel: loads, scans, reductions, radix sort, run-length and warp primitives.
-#include <cub/cub.cuh>
+#include <cub/block/block_load.cuh>
+#include <cub/block/block_radix_sort.cuh>
+#include <cub/block/block_reduce.cuh>
+#include <cub/block/block_scan.cuh>
+#include <cub/block/block_store.cuh>
+#include <cub/warp/warp_reduce.cuh>
+#include <cub/warp/warp_scan.cuh>
+#include <cuda/functional>
 #include <cuda_runtime.h>
 constexpr int THREADS = 64, ITEMS = 4;
 
