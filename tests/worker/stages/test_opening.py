@@ -19,13 +19,13 @@ from kernelgate.stage_folders import load_stage
 from kernelgate.stages import Stage
 from kernelgate.verdicts import State
 from tests.conftest import forget_settings
+from tests.long_form import long_form
 from worker.backends import open_sandbox
 from worker.judging.failures import Cancelled
 from worker.sandbox import End, Limits, Sandbox
 from worker.stages.giving_way import GivingWay
 from worker.stages.opening import Progress, open_shipped, record, unproven
 from worker.stages.proving import prove
-from tests.long_form import long_form
 from worker.stages.verify import Check, Report
 
 LIMITS = Limits(wall_s=20, cpu_s=20, memory_mb=64, scratch_mb=1, output_kb=1)
