@@ -72,6 +72,7 @@ def admin_stages(database: Session, stages: dict[str, Stage]) -> list[AdminStage
                 "enabled": found[name].enabled,
                 "verified": found[name].verified,
                 "shipped": found[name].shipped,
+                "draft": stage.spec.draft,
                 "report": reports.get((name, stage.hash)),
             }
         )
@@ -81,7 +82,7 @@ def admin_stages(database: Session, stages: dict[str, Stage]) -> list[AdminStage
 
 def all_stages(database: Session, catalog: Catalog) -> AdminStages:
     """Every usable stage, and the folders that are none."""
-    return AdminStages(stages=admin_stages(database, catalog.stages()), broken=catalog.broken())
+    return AdminStages(stages=admin_stages(database, catalog.with_drafts()), broken=catalog.broken())
 
 
 def change_stage(database: Session, admin: Identity, name: str, change: StageChange) -> None:

@@ -114,7 +114,10 @@ class Catalog:
         self._broken: dict[str, str] = {}
 
     def stages(self) -> dict[str, Stage]:
-        """Usable stages by name, in the order of their paths."""
+        """Usable stages by name, in the order of their paths; no drafts, which administrators alone know of."""
+        return {name: stage for name, stage in self.with_drafts().items() if not stage.spec.draft}
+
+    def with_drafts(self) -> dict[str, Stage]:
         self._refresh()
         return self._stages
 
@@ -147,9 +150,9 @@ class Catalog:
             found.append((str(path), status.st_mtime_ns, status.st_size))
         return tuple(found)
 
-    def stage(self, name: str, *, field: str = "path.stage") -> Stage:
+    def stage(self, name: str, *, field: str = "path.stage", drafts: bool = False) -> Stage:
         """Raises Refusal for an unknown name, with those that look like it, and for a folder that does not parse."""
-        stages = self.stages()
+        stages = self.with_drafts() if drafts else self.stages()
         if name in stages:
             return stages[name]
         if name in self._broken:

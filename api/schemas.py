@@ -311,6 +311,7 @@ class AdminStage(StageSummary):
     shipped: bool = Field(
         description="Open because it was proven before it shipped; this service has not proven it yet."
     )
+    draft: bool = Field(description="Students do not see it, and it takes no submissions.")
     report: dict[str, Any] | None = Field(None, description="What the verification of this version found.")
 
 

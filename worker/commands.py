@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -143,10 +145,19 @@ def stage() -> None:
     is_flag=True,
     help="Use processor time that nobody else wants, and stop while a submission waits or runs on this host's queues.",
 )
+@click.option("--only", default="", metavar="TEXT", help="Only checks with this in their name, e.g. starter; no proof.")
+@click.option("--watch", is_flag=True, help="Verify the one FOLDER again whenever a file of it changes, until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
 @JOBS
 def verify_stages(
-    folders: tuple[Path, ...], to_database: bool, brief: bool, give_way: bool, as_json: bool, jobs: int
+    folders: tuple[Path, ...],
+    to_database: bool,
+    brief: bool,
+    give_way: bool,
+    only: str,
+    watch: bool,
+    as_json: bool,
+    jobs: int,
 ) -> None:
     """Grade everything shipped in stage FOLDERS and fail on any unexpected verdict.
 
@@ -157,6 +168,10 @@ def verify_stages(
     from worker.judging.job import never
     from worker.stages.proving import prove
 
+    if only and to_database:
+        raise click.UsageError(f"--only {only} proves no stage; leave --record away")
+    if watch:
+        _watch(folders, [f"--only={only}", f"--jobs={jobs}", *(["--brief"] if brief else [])])
     if give_way and jobs > 1:
         raise click.UsageError(f"--give-way works on one file at a time; --jobs is {jobs}")
     way = _giving_way() if give_way else None
@@ -174,6 +189,7 @@ def verify_stages(
                     watch=_tell,
                     to_database=to_database,
                     giving_way=way,
+                    only=only,
                 )
             )
     if as_json:
@@ -182,6 +198,28 @@ def verify_stages(
     total = sum(len(report.checks) for report in reports)
     click.echo(f"{len(reports)} stages, {total} checks, {failed} failed", err=True)
     sys.exit(1 if failed else 0)
+
+
+def _watch(folders: tuple[Path, ...], options: list[str]) -> NoReturn:
+    """Verifies a folder in a process of its own after each change. What is being verified when it changes is left."""
+    if len(folders) != 1:
+        raise click.UsageError(f"--watch takes one FOLDER; {len(folders)} are named")
+    seen: dict[Path, int] = {}
+    running: subprocess.Popen[bytes] | None = None
+    try:
+        while True:
+            now = {path: path.stat().st_mtime_ns for path in folders[0].rglob("*.*") if "__pycache__" not in path.parts}
+            if now != seen:
+                if running is not None:
+                    running.terminate()
+                    running.wait()
+                seen = now
+                running = subprocess.Popen(
+                    [sys.executable, "-m", "kernelgate", "stage", "verify", *options, str(folders[0])]
+                )
+            time.sleep(0.3)
+    except KeyboardInterrupt:
+        sys.exit(0)
 
 
 def _giving_way() -> GivingWay:

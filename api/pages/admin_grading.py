@@ -87,7 +87,7 @@ def submissions(request: Request, viewer: Admin, catalog: StageCatalog) -> Respo
         request,
         "admin_submissions.html",
         found=found,
-        stages=catalog.stages(),
+        stages=catalog.with_drafts(),
         stage=asked.get("stage", ""),
         verdict=asked.get("verdict", ""),
         user=asked.get("user", ""),
@@ -106,7 +106,7 @@ def stages(request: Request, viewer: Admin, catalog: StageCatalog) -> Response: 
 @router.get("/stages/{name}")
 def stage(request: Request, viewer: Admin, name: StageName, catalog: StageCatalog) -> Response:
     """Statistics of a stage; with `?preview`, what judging again would take up, before it is done."""
-    found = catalog.stage(name, field="path.name")
+    found = catalog.stage(name, field="path.name", drafts=True)
     asked = request.query_params
     verdict = verdict_of(asked.get("verdict"))
     preview = None

@@ -83,7 +83,7 @@ async def edit_stage(
 
 
 def _edit_stage(admin: Identity, name: str, catalog: Catalog, body: StageChange) -> AdminStage:
-    stage = catalog.stage(name, field="path.name")
+    stage = catalog.stage(name, field="path.name", drafts=True)
     with transaction() as database:
         change_stage(database, admin, name, body)
         database.flush()
@@ -102,7 +102,7 @@ def _edit_stage(admin: Identity, name: str, catalog: Catalog, body: StageChange)
 )
 def stage_results(admin: Admin, name: StageName, catalog: StageCatalog) -> Response:  # noqa: ARG001
     """Newest judging of each, in the order they were made; also those that are hidden or held, which say so."""
-    stage = catalog.stage(name, field="path.name")
+    stage = catalog.stage(name, field="path.name", drafts=True)
     with transaction() as database:
         body = results_csv(database, stage.name)
     headers = {"Content-Disposition": f'attachment; filename="results-{stage.name}.csv"'}
@@ -125,7 +125,7 @@ async def rejudge_all(
     body: Annotated[RejudgeBody, Depends(payload(RejudgeBody))],
 ) -> Any:
     """A new round for each; old results stay stored, and a submission keeps its verdict until the new one is there."""
-    catalog.stage(name, field="path.name")
+    catalog.stage(name, field="path.name", drafts=True)
     found = await run_in_threadpool(_rejudge_all, admin, name, body)
     if not body.dry_run:
         for submission in found:

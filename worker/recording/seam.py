@@ -74,7 +74,7 @@ def _parameter(text: str) -> Parameter:
             f"seam parameter {text[:80]!r}: accepted are const T* (input) and T* (output) with T one of "
             f"{', '.join(DTYPES)}; int, unsigned, float, double and cudaStream_t"
         )
-    return Parameter(kind, part["name"], part["type"])
+    return Parameter(kind, part["name"], part["type"].removeprefix("const "))
 
 
 def seam_of(stage: Stage, case: Case) -> tuple[Parameter, ...]:

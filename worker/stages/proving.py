@@ -22,6 +22,7 @@ def prove(
     watch: Callable[[Check], None],
     to_database: bool,
     giving_way: GivingWay | None = None,
+    only: str = "",
 ) -> Report:
     """Verifies a stage, telling the database how far it is and what came of it where asked.
 
@@ -34,7 +35,7 @@ def prove(
         if to_database:
             total = number_of_checks(stage, brief=brief)
             watchers.append(Progress(stage, total, shipped=giving_way is not None and is_shipped(stage)))
-        report = verify(folder, sandbox, brief=brief, watch=_all(watchers), jobs=jobs, giving_way=giving_way)
+        report = verify(folder, sandbox, brief=brief, watch=_all(watchers), jobs=jobs, giving_way=giving_way, only=only)
         if report.ok:
             break
     if to_database:

@@ -16,9 +16,11 @@ from kernelgate.stages import Backend, Example, Expectation, Ranking, Stage, Sta
 from kernelgate.verdicts import Verdict
 from worker.backends import choose
 from worker.grade import grade, new_seed
+from worker.judging.failures import Cancelled
 from worker.judging.grader import Grader
 from worker.judging.judge import separations
 from worker.sandbox import Sandbox
+from worker.stages.agreement import disagreements, told
 from worker.stages.giving_way import GivingWay
 from worker.stages.pool import GradingPool
 
@@ -59,8 +61,12 @@ def verify(
     watch: Callable[[Check], None] = lambda _: None,
     jobs: int = 1,
     giving_way: GivingWay | None = None,
+    only: str = "",
 ) -> Report:
-    """Runs every check of one stage, `jobs` at once; `watch` sees each as it ends, in their order.
+    """Runs every check of one stage, `jobs` at once; `watch` sees each as it ends, in their order: the cheapest first.
+
+    What the stage's own code raises is a failed check. Where the stage does not agree with itself, nothing is graded.
+    only: a part of the names of the checks to run.
 
     giving_way: whom a single job lets go first; the sandbox has to end what runs for it (`open_sandbox`).
     brief: where the stage is emulated here, one file of each kind instead of all, long cases only where short ones do not
@@ -70,7 +76,7 @@ def verify(
     stage = load_stage(folder)
     report = Report(stage.name, stage.hash)
     with GradingPool(sandbox, jobs, giving_way) as pool:
-        for check in _checks(stage, pool, brief=is_brief(stage, brief)):
+        for check in _checks(stage, pool, brief=is_brief(stage, brief), only=only):
             report.checks.append(check)
             watch(check)
     return report
@@ -86,11 +92,24 @@ class _Brief:
 _Shipped = Example | _Brief | Callable[[Stage, Sandbox], Check]
 
 
-def _checks(stage: Stage, pool: GradingPool, *, brief: bool) -> Iterator[Check]:
-    yield from _mistakes(stage, pool)
-    yield _expectations_have_files(stage)
-    yield from _calibrations(stage)
-    yield from pool.map(stage, _graded, _items(stage, brief=brief))
+def _checks(stage: Stage, pool: GradingPool, *, brief: bool, only: str = "") -> Iterator[Check]:
+    agrees = _agreement(stage)
+    yield agrees
+    if not agrees.ok:
+        return
+    if only in _EXPECTATIONS:
+        yield _expectations_have_files(stage)
+    yield from (check for check in _calibrations(stage) if only in check.name)
+    chosen = [item for item in _items(stage, brief=brief) if only in _label(stage, item)]
+    yield from pool.map(stage, _graded, chosen[:1])
+    if not only or only.startswith("mistake"):
+        yield from _mistakes(stage, pool)
+    yield from pool.map(stage, _graded, chosen[1:])
+
+
+def _agreement(stage: Stage) -> Check:
+    found = list(disagreements(stage))
+    return Check("agreement", not found, "; ".join(found) or "grader, seam and expectations speak of the same")
 
 
 def is_brief(stage: Stage, asked: bool) -> bool:
@@ -101,13 +120,27 @@ def number_of_checks(stage: Stage, *, brief: bool) -> int:
     """How many checks `verify` makes of a stage."""
     named = sum(mistake.violation is None for mistake in stage.spec.mistakes)
     calibrated = any(name.startswith("calibration/") for name in stage.files)
-    return named + 1 + calibrated + len(_items(stage, brief=is_brief(stage, brief)))
+    return named + 2 + calibrated + len(_items(stage, brief=is_brief(stage, brief)))
 
 
 def _items(stage: Stage, *, brief: bool) -> list[_Shipped]:
     if brief:
-        return [_solution, _short_starter, *(_Brief(example) for example in one_of_each(stage.examples()))]
-    return [_solution, _starter, *stage.examples()]
+        shipped = [_Brief(example) for example in one_of_each(stage.examples())]
+        return [_short_starter, *_baselines(stage), _solution, *shipped]
+    return [_starter, *_baselines(stage), _solution, *stage.examples()]
+
+
+def _baselines(stage: Stage) -> list[_Shipped]:
+    """A CUDA baseline is graded as any file before it times one; a starter that is the same file stands for it."""
+    text = stage.files.get("baseline.cu")
+    return [_baseline] if text is not None and text != stage.files[f"starter/{stage.spec.file}"] else []
+
+
+def _label(stage: Stage, what: _Shipped) -> str:
+    """The name of the check that grades it."""
+    if isinstance(what, _Brief):
+        return name_of(stage, what.example)
+    return name_of(stage, what) if isinstance(what, Example) else _LABELS[what]
 
 
 def one_of_each(examples: Iterable[Example]) -> Iterator[Example]:
@@ -125,8 +158,14 @@ def _mistakes(stage: Stage, pool: GradingPool) -> Iterator[Check]:
     names = [mistake.name for mistake in stage.spec.mistakes]
     shares = [share for number in range(pool.jobs) if (share := names[number :: pool.jobs])]
     found: dict[str, tuple[str, float]] = {}
-    for part in pool.map(stage, _separations, shares):
-        found |= part
+    try:
+        for part in pool.map(stage, _separations, shares):
+            found |= part
+    except Cancelled:
+        raise
+    except Exception as error:
+        yield from (Check(f"mistake {name}", False, told(stage, error)) for name in names)
+        return
     for name in names:
         case, shown = found[name]
         if stage.mistake(name).violation is None:
@@ -153,6 +192,16 @@ def _calibrations(stage: Stage) -> Iterator[Check]:
 
 
 def _graded(stage: Stage, sandbox: Sandbox, what: _Shipped) -> Check:
+    """One file; what the stage's own code raises meanwhile is a failed check, and stops no other."""
+    try:
+        return _check(stage, sandbox, what)
+    except Cancelled:
+        raise
+    except Exception as error:
+        return Check(_label(stage, what), False, told(stage, error))
+
+
+def _check(stage: Stage, sandbox: Sandbox, what: _Shipped) -> Check:
     if isinstance(what, _Brief):
         check = judged(stage, what.example, _grade(stage.short(), sandbox, name_of(stage, what.example)))
         return check if check.ok else _example(stage, sandbox, what.example)
@@ -178,11 +227,26 @@ def _starter(stage: Stage, sandbox: Sandbox) -> Check:
     return Check("starter", runs, f"{_told(result)}; it must be right and too slow")
 
 
+def _baseline(stage: Stage, sandbox: Sandbox) -> Check:
+    result = _grade(stage.short(), sandbox, "baseline.cu")
+    right = result.verdict in (Verdict.CORRECT, Verdict.GATE_MISSED, Verdict.ACCEPTED)
+    return Check("baseline.cu", right, f"{_told(result)}; it must be right before it times anything")
+
+
+_EXPECTATIONS = "expected.toml"
+_LABELS: dict[Callable[[Stage, Sandbox], Check], str] = {
+    _solution: "solution",
+    _starter: "starter",
+    _short_starter: "starter",
+    _baseline: "baseline.cu",
+}
+
+
 def _expectations_have_files(stage: Stage) -> Check:
     name = "submissions/expected.toml"
     stated = set(tomllib.loads(stage.text(name))) if name in stage.files else set()
     lost = sorted(short for short in stated if f"submissions/{short}" not in stage.files)
-    return Check("expected.toml", not lost, f"no such files: {lost}" if lost else f"{len(stated)} expectations")
+    return Check(_EXPECTATIONS, not lost, f"no such files: {lost}" if lost else f"{len(stated)} expectations")
 
 
 def _example(stage: Stage, sandbox: Sandbox, example: Example) -> Check:

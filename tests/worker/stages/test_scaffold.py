@@ -16,6 +16,7 @@ from worker.stages.scaffold import scaffold
 from worker.stages.verify import verify
 
 
+@pytest.mark.timeout(600)  # the first to emulate anything builds the runtime
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_new_stage_is_green(tmp_path: Path, sandbox: Sandbox, language: str) -> None:
     folder = scaffold("row_scale", tmp_path, language)
