@@ -1,4 +1,4 @@
-"""Decoder block 5: causal grouped-query attention by the book, its score row in shared memory, a warp a key."""
+"""Causal grouped-query attention by the book, its score row in shared memory, a warp a key."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Reductions 3: softmax-weighted means of rows in one pass, in CUDA C++: maximum and both sums carried and merged."""
+"""Softmax-weighted means of rows in one pass, in CUDA C++: maximum and both sums carried and merged."""
 
 import numpy as np
 

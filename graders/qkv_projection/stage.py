@@ -1,4 +1,4 @@
-"""Decoder block 3: Q, K and V of all tokens in one matrix product against a packed slab, in CUDA C++ and float32."""
+"""Q, K and V of all tokens in one matrix product against a packed slab, in CUDA C++ and float32."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Decoder block 1: divide each row by its root mean square and weigh it, in CUDA C++, reading it once."""
+"""Divide each row by its root mean square and weigh it, in CUDA C++, reading it once."""
 
 import numpy as np
 

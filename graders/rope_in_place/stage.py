@@ -1,4 +1,4 @@
-"""Decoder block 4: rotate Q and K of a packed tensor where they lie, pair by pair, and leave V alone, in CUDA C++."""
+"""Rotate Q and K of a packed tensor where they lie, pair by pair, and leave V alone, in CUDA C++."""
 
 import numpy as np
 

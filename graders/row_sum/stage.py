@@ -1,4 +1,4 @@
-"""Reductions 1: the sum of each row, in CUDA C++: coalesced reads, shuffles within a warp, shared memory between warps."""
+"""The sum of each row, in CUDA C++: coalesced reads, shuffles within a warp, shared memory between warps."""
 
 import numpy as np
 

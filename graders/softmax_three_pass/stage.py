@@ -1,4 +1,4 @@
-"""Reductions 2: softmax of each row in three passes, in CUDA C++: the maximum, the sum of exponentials, the quotients."""
+"""Softmax of each row in three passes, in CUDA C++: the maximum, the sum of exponentials, the quotients."""
 
 import numpy as np
 

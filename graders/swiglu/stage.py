@@ -1,4 +1,4 @@
-"""Decoder block 2: silu(gate) * up of a packed row in one pass over memory, in CUDA C++, with any width."""
+"""Silu(gate) * up of a packed row in one pass over memory, in CUDA C++, with any width."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Triton 3: layer norm of each row with weight and bias, float32 and float16, also where the mean is far from zero."""
+"""Layer norm of each row with weight and bias, float32 and float16, also where the mean is far from zero."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Triton 1: C = A B in tiles, fp16 and bf16 with a float32 sum, for sizes that are multiples of nothing."""
+"""C = A B in tiles, fp16 and bf16 with a float32 sum, for sizes that are multiples of nothing."""
 
 import numpy as np
 

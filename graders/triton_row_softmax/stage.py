@@ -1,4 +1,4 @@
-"""Triton 2: softmax of each row, float32 and bfloat16, any number of columns, computed in float32."""
+"""Softmax of each row, float32 and bfloat16, any number of columns, computed in float32."""
 
 import numpy as np
 
