@@ -79,6 +79,8 @@ def _wrong(wrong: WrongTensor | None) -> Iterator[tuple[str, str]]:
     yield "ELEMENT", f"{element(wrong)}: got {number(wrong.got)}, want {number(wrong.want)}"
     yield "ERROR", f"{number(wrong.error)} where {number(wrong.tolerance)} is allowed"
     yield "DAMAGE", f"{wrong.wrong} of {wrong.total} elements; {line(wrong.pattern)}"
+    for each in wrong.by_hand:
+        yield "BY HAND", line(each, 400)
 
 
 def element(wrong: WrongTensor) -> str:

@@ -91,6 +91,10 @@ class WrongTensor(Record):
     total: int
     pattern: Line = Field(description="The shape of the damage in words, e.g. 'every row from 32 on'.")
     map: ErrorMap | None = None
+    by_hand: tuple[Line, ...] = Field(
+        (),
+        description="Where the case is small enough to follow by hand and listed: its inputs, and the tensor got and wanted.",
+    )
 
 
 class NamedMistake(Record):

@@ -15,6 +15,7 @@ from kernelgate.stages import Backend, Ranking, Stage
 from kernelgate.verdicts import Phase
 from worker import backends
 from worker.judging import judge
+from worker.judging.by_hand import by_hand
 from worker.judging.failures import Failure
 from worker.judging.frames import printable
 from worker.judging.grader import CaseOutcome, Grader
@@ -90,7 +91,8 @@ def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
     report, wrong = judge.judge_case(job.grader, outcome, run.ms)
     judged.outcomes.append(outcome)
     judged.reports[run.case.name] = report
-    judged.wrong = judged.wrong or wrong
+    if judged.wrong is None and wrong is not None:
+        judged.wrong = wrong.model_copy(update={"by_hand": by_hand(job.grader, outcome, wrong.tensor)})
     job.right = judged.wrong is None
     job.phases.progress.case(len(judged.reports), len(job.cases), report)
 
