@@ -99,12 +99,23 @@ def _checks(stage: Stage, pool: GradingPool, *, brief: bool, only: str = "") -> 
         return
     if only in _EXPECTATIONS:
         yield _expectations_have_files(stage)
-    yield from (check for check in _calibrations(stage) if only in check.name)
+    yield from (check for check in (*_calibrations(stage), *_tolerances(stage)) if only in check.name)
     chosen = [item for item in _items(stage, brief=brief) if only in _label(stage, item)]
     yield from pool.map(stage, _graded, chosen[:1])
     if not only or only.startswith("mistake"):
         yield from _mistakes(stage, pool)
     yield from pool.map(stage, _graded, chosen[1:])
+
+
+def _tolerances(stage: Stage) -> Iterator[Check]:
+    """What was derived, for the author's eye: of each tensor, in every short case."""
+    if stage.form is None:
+        return
+    grader, found = Grader(stage), dict[str, list[str]]()
+    for case in stage.short().spec.cases:
+        for name, each in grader.tolerances(case).items():
+            found.setdefault(name, []).append(f"{case.name} {each.absolute:g} + {each.relative:g}·|want|")
+    yield Check("tolerances", True, "; ".join(f"{name}: {', '.join(said)}" for name, said in found.items()))
 
 
 def _agreement(stage: Stage) -> Check:
@@ -120,7 +131,7 @@ def number_of_checks(stage: Stage, *, brief: bool) -> int:
     """How many checks `verify` makes of a stage."""
     named = sum(mistake.violation is None for mistake in stage.spec.mistakes)
     calibrated = any(name.startswith("calibration/") for name in stage.files)
-    return named + 2 + calibrated + len(_items(stage, brief=is_brief(stage, brief)))
+    return named + 2 + calibrated + bool(stage.form) + len(_items(stage, brief=is_brief(stage, brief)))
 
 
 def _items(stage: Stage, *, brief: bool) -> list[_Shipped]:

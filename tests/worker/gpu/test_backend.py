@@ -210,7 +210,13 @@ def test_a_calibration_has_a_row_for_every_file(stage: Stage, sandbox: Sandbox, 
         found = calibrate(stage, pool, 1, watch=seen.append)
     assert found.gpu == card
     assert found.stage_hash == stage.hash
-    assert {row.name for row in found.rows} == {"starter", "solution", "half_warp_a_key", "plain_rows", "register_tiles"}
+    assert {row.name for row in found.rows} == {
+        "starter",
+        "solution",
+        "half_warp_a_key",
+        "plain_rows",
+        "register_tiles",
+    }
     solution = [each for each in seen if each.result.verdict is found.row("solution").verdict][:1]
     lines = told(stage, solution)
     for label in ("ATTN BASELINE MS", "ATTN USER MS", "SPEEDUP", "GFLOP/S", "KERNEL", "occupancy"):

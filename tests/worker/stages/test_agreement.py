@@ -110,3 +110,10 @@ def test_a_baseline_is_graded_before_it_times_anything(tmp_path: Path, sandbox: 
 def test_one_check_alone(tmp_path: Path, sandbox: Sandbox) -> None:
     report = verify(long_form("scaling", tmp_path), sandbox, only="starter")
     assert [check.name for check in report.checks] == ["agreement", "starter"]
+
+
+def test_derived_tolerances_are_shown_to_the_author(tmp_path: Path, sandbox: Sandbox) -> None:
+    folder = Path(shutil.copytree(ROOT / "tests" / "stages" / "top_rows", tmp_path / "top_rows"))
+    report = verify(folder, sandbox, only="tolerances")
+    assert [check.name for check in report.checks] == ["agreement", "tolerances"]
+    assert "places: by_hand 0 + 0·|want|" in report.checks[1].detail
