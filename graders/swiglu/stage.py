@@ -1,4 +1,4 @@
-"""Silu(gate) * up of a packed row in one pass over memory, in CUDA C++, with any width."""
+"""The product silu(gate) * up of a packed row, once across memory, in CUDA C++, with any width."""
 
 import numpy as np
 
