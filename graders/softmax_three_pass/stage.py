@@ -143,7 +143,7 @@ edits = {
         "wrong_answer",
         "for (int warp = 0; warp < WARPS; ++warp) value += scratch[warp];",
         "value = scratch[0];",
-        {"mistake": "first_warp_alone"},
+        {"reason": "wrong_value"},
     ),
     "sum_over_a_warp": (
         "wrong_answer",
