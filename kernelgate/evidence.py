@@ -114,7 +114,8 @@ def _recovered(result: Result) -> Iterator[tuple[str, str]]:
         return
     for each in found.said[:3]:
         yield "ASKED", line(each, 300)
-    yield "WEIGHTS", line(found.title, 300)
+    if found.text:
+        yield "WEIGHTS", line(found.title, 300)
     for each in found.text[:8]:
         yield "", line(each, WIDTH)
 

@@ -16,6 +16,7 @@ from kernelgate.verdicts import Phase
 from worker import backends
 from worker.judging import judge
 from worker.judging.by_hand import by_hand
+from worker.judging.dependence import dependences
 from worker.judging.failures import Failure
 from worker.judging.frames import printable
 from worker.judging.grader import CaseOutcome, Grader
@@ -102,8 +103,9 @@ def _ask(job: Job, judged: Judged, ask: Ask) -> None:
     wrong = [outcome for outcome in judged.outcomes if judged.reports[outcome.case.name].state == "wrong"]
     if wrong:
         judged.fitting = mistakes_of(job.grader, judged.outcomes, ask, job.seed)
-    if wrong and job.stage.spec.probe:
-        judged.recovered = recovered(job.grader, wrong, ask)
+    if wrong:
+        look = recovered if job.stage.spec.probe else dependences
+        judged.recovered = look(job.grader, wrong, ask)
 
 
 def _conclude(
