@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from api.catalog import StageState, standing
 from kernelgate import shipped
 from kernelgate.accounts import create_user
 from kernelgate.db import transaction
-from kernelgate.models import Submission
+from kernelgate.models import StageVersion, Submission
 from kernelgate.settings import settings
 from kernelgate.stage_folders import load_stage
 from kernelgate.stages import Stage
@@ -177,3 +178,21 @@ def test_what_ran_when_somebody_came_ends_and_is_run_again(own_settings: None) -
     ) as sandbox:
         assert way.patiently(work) == "whole"
     assert len(began) == 2
+
+
+def test_a_stage_that_ends_its_proof_stops_no_other_and_is_not_tried_again(stage: Stage) -> None:
+    """Each folder is proven in a process of its own; one that ends it is recorded as failed, with a sentence."""
+    broken = long_form("aaa_broken", stage.folder.parent)
+    with (broken / "grader.py").open("a") as grader:
+        grader.write("\n\ndef reference(case, inputs, mistake=None):\n    __import__('os')._exit(7)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "kernelgate", "stage", "verify", "--record"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "FAIL proof: The proof's process was ended by exit status 7" in done.stderr
+    assert state(stage) is StageState.OPEN
+    assert unproven().own == []
+    with transaction() as session:
+        row = session.get_one(StageVersion, ("aaa_broken", load_stage(broken).hash))
+    assert not row.verified
+    assert "exit status 7" in row.report["checks"][0]["detail"]
