@@ -5,9 +5,12 @@ Expected values are computed in this process, which runs no submitted code, and 
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from kernelgate.protocol import CaseReport, NamedMistake, Recovered, Result, WrongTensor
 from kernelgate.reasons import Reason
@@ -28,6 +31,9 @@ from worker.judging.probe import recovered
 from worker.judging.source import read_source
 from worker.sandbox import Sandbox
 
+log = logging.getLogger(__name__)
+NOT_UNDERSTOOD = (ValueError, LookupError, TypeError, ArithmeticError, np.linalg.LinAlgError)
+"""What an answer may lead to that no case would have: asked again, a submission may return other tensors, of any content."""
 TEXT_LIMIT = 40_000
 """Characters of each text of a result. Submitters write in all of them; whoever shows one may take it as plain."""
 
@@ -101,11 +107,15 @@ def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
 def _ask(job: Job, judged: Judged, ask: Ask) -> None:
     """After a wrong answer, while the submission can still run. What comes of it explains, and decides nothing."""
     wrong = [outcome for outcome in judged.outcomes if judged.reports[outcome.case.name].state == "wrong"]
-    if wrong:
-        judged.fitting = mistakes_of(job.grader, judged.outcomes, ask, job.seed)
-    if wrong:
-        look = recovered if job.stage.spec.probe else dependences
-        judged.recovered = look(job.grader, wrong, ask)
+    if not wrong:
+        return
+    look = recovered if job.stage.spec.probe else dependences
+    try:
+        with np.errstate(all="ignore"):
+            judged.fitting = mistakes_of(job.grader, judged.outcomes, ask, job.seed)
+            judged.recovered = look(job.grader, wrong, ask)
+    except NOT_UNDERSTOOD:
+        log.exception("the answers of a submission to stage %s were not understood", job.stage.name)
 
 
 def _conclude(

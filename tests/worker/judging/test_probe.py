@@ -109,3 +109,22 @@ def test_the_picture_shows_both_maps() -> None:
     assert theirs[0][0] == "?"
     assert len(found.text) == 8
     assert len({len(line) for line in found.text}) == 1
+
+
+@pytest.mark.parametrize("content", [np.nan, np.inf, 0.0, 1e300, -1.0])
+def test_any_answer_is_read(content: float) -> None:
+    """What is asked again may answer anything: nothing of it is an error of ours."""
+    inputs = GRADER.inputs(CAUSAL, "5eed")
+    expected = GRADER.reference(CAUSAL, inputs)
+    filled = np.full(expected["out"].shape, content)
+    filled[::3, ::2] = 0.5
+    raw = {"out": RawTensor("float64", filled.shape, filled.tobytes())}
+
+    def ask(case: Case, given: Arrays) -> Mapping[str, RawTensor]:
+        del case, given
+        return raw
+
+    with np.errstate(all="ignore"):
+        found = recovered(GRADER, [CaseOutcome(CAUSAL, inputs, raw, expected)], ask)
+    assert found is not None
+    assert all(len(line) < 300 for line in found.said)
