@@ -15,10 +15,11 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 
-from api.queues import alive_since, queued_since
+from api.queues import alive_since
 from kernelgate.db import transaction
 from kernelgate.models import Submission
 from kernelgate.protocol import CPU_QUEUE
+from kernelgate.turns import queued_since
 from kernelgate.verdicts import State
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

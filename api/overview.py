@@ -8,10 +8,11 @@ from fastapi import Request
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, defer
 
-from api.queues import alive_since, live_workers, queued_since
+from api.queues import alive_since, live_workers
 from api.schemas import QueueOverview, QueueView, WorkerView
 from api.views import summary
 from kernelgate.models import Submission, WorkerRow
+from kernelgate.turns import queued_since
 from kernelgate.verdicts import State
 
 _RUNNING_SHOWN = 200

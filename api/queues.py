@@ -5,32 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from api.problems import Refusal
-from kernelgate.models import EventRow, Submission, WorkerRow, now
-from kernelgate.protocol import CPU_QUEUE, EventKind, gpu_queue
+from kernelgate.models import Submission, WorkerRow, now
+from kernelgate.protocol import CPU_QUEUE, gpu_queue
 from kernelgate.settings import settings
 from kernelgate.stages import Backend, Stage
 from kernelgate.verdicts import State
 
 _MISSED_HEARTBEATS = 3
-
-
-def queued_since() -> ColumnElement[datetime]:
-    """When a queued submission was put into its queue: when it was made, judged again, or given back by a worker."""
-    said = (
-        select(func.max(EventRow.at))
-        .where(
-            EventRow.submission_id == Submission.id,
-            EventRow.kind == EventKind.STATE,
-            EventRow.data["state"].as_string() == State.QUEUED,
-        )
-        .correlate(Submission)
-        .scalar_subquery()
-    )
-    return func.coalesce(said, Submission.created_at)
 
 
 def alive_since() -> datetime:

@@ -14,12 +14,13 @@ from sqlalchemy.orm import Session
 
 from api.catalog import Catalog, standings
 from api.doorbell import broker_problem
-from api.queues import live_workers, queued_since, unwell_workers
+from api.queues import live_workers, unwell_workers
 from api.schemas import Readiness
 from kernelgate.db import transaction
 from kernelgate.models import Submission
 from kernelgate.settings import ROOT, settings
 from kernelgate.text import line
+from kernelgate.turns import queued_since
 from kernelgate.verdicts import State
 
 AT_HEAD = "at head"

@@ -8,19 +8,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, exists, func, select, update
+from sqlalchemy import ColumnElement, case, exists, false, func, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from api.auth import Identity, challenge
 from api.catalog import Catalog, standing
 from api.limits import check_submit_limits, lock_user
 from api.problems import Refusal
-from api.queues import choose_queue, queued_since
+from api.queues import choose_queue
 from api.source import check_filename, check_source
 from kernelgate.db import notify
 from kernelgate.models import EventRow, ResultRow, Submission, now
 from kernelgate.protocol import EventKind, Result
 from kernelgate.stages import Stage, Visibility
+from kernelgate.turns import turns
 from kernelgate.verdicts import State, passing
 
 _BEGINNING = re.compile(r"[0-9a-f]{8,15}")
@@ -180,9 +181,13 @@ def queue_position(database: Session, submission: Submission) -> int | None:
 
 
 def ahead_of(database: Session, submission: Submission) -> ColumnElement[bool]:
-    """Those that stand before a queued submission. One that is judged again stands where it was queued again."""
-    own = database.scalar(select(queued_since()).where(Submission.id == submission.id))
-    return (Submission.state == State.QUEUED) & (Submission.queue == submission.queue) & (queued_since() < own)
+    """Those whose turn is before a queued submission's, as workers claim. One that is judged again waits since then."""
+    waiting = turns()
+    own = database.execute(select(waiting.c.turn, waiting.c.since).where(waiting.c.id == submission.id)).one_or_none()
+    if own is None:
+        return false()
+    before = tuple_(waiting.c.turn, waiting.c.since) < tuple_(own.turn, own.since)
+    return Submission.id.in_(select(waiting.c.id).where(waiting.c.queue == submission.queue, before))
 
 
 def cancel(database: Session, submission: Submission) -> Submission:

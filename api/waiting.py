@@ -17,8 +17,8 @@ _NEARLY_DONE = 0.25
 
 def expected_wait_ms(database: Session, submission: Submission) -> float | None:
     """Milliseconds; None where no worker takes it, where nothing is before it, and where a stage has no history yet."""
-    workers = sum(submission.queue in worker.queues for worker in live_workers(database))
-    if not workers:
+    slots = sum(int(it.health.get("slots", 1)) for it in live_workers(database) if submission.queue in it.queues)
+    if not slots:
         return None
     running = database.execute(
         select(Submission.stage, Submission.claimed_at).where(
@@ -36,7 +36,7 @@ def expected_wait_ms(database: Session, submission: Submission) -> float | None:
             return None
         elapsed = (now() - since).total_seconds() * 1000 if since else 0.0
         total += max(takes - elapsed, takes * _NEARLY_DONE)
-    return total / workers or None
+    return total / slots or None
 
 
 def typical_ms(database: Session, stage: str, queue: str) -> float | None:

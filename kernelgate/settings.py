@@ -129,6 +129,15 @@ class Settings(BaseSettings):
             description="Queues this worker listens on, comma-separated; empty: `cpu`, and `gpu-<model>` with a GPU."
         ),
     ] = ""
+    worker_slots: Annotated[
+        int,
+        Field(
+            description="Submissions that this worker grades at once; 0: one with a GPU, else one for each core, at most 4. "
+            "Each has a spare user id of its own, from KERNELGATE_SANDBOX_UID on.",
+            ge=0,
+            le=64,
+        ),
+    ] = 0
     lease_s: Annotated[
         float,
         Field(description="Seconds a worker holds a submission without a heartbeat before another may take it.", gt=0),

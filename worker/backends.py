@@ -91,10 +91,11 @@ def available() -> tuple[Backend, ...]:
     return tuple(backend for backend in Backend if backend not in missing())
 
 
-def open_sandbox(give_way: Callable[[], bool] = never) -> Sandbox:
+def open_sandbox(give_way: Callable[[], bool] = never, slot: int = 0) -> Sandbox:
     """A sandbox as the settings ask for it; what its backends use is warm where the interpreter has it. Raises SandboxError.
 
-    give_way: what runs in it ends, with Cancelled, whenever this is true.
+    give_way: what runs in it ends, with Cancelled, whenever this is true. slot: the kernel counts processes by user, so each
+    sandbox that is used at the same time has a user of its own.
     """
     values = settings()
     preload = tuple(
@@ -102,7 +103,7 @@ def open_sandbox(give_way: Callable[[], bool] = never) -> Sandbox:
     )
     return Sandbox(
         python=values.runner_python,
-        uid=values.sandbox_uid,
+        uid=values.sandbox_uid + slot,
         minimum=values.sandbox_minimum,
         preload=preload,
         give_way=give_way,

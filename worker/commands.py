@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from worker.stages.giving_way import GivingWay
     from worker.stages.verify import Check
 
+BESIDE_GRADINGS = 64
+"""The sandbox's slot beside a worker's own."""
 JOBS = click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -72,7 +74,8 @@ def _reasons() -> Iterator[None]:
 def worker() -> None:
     """Grade submissions from the queue until stopped.
 
-    Starts one Celery worker with one pool process, sweeps for lost work, verifies new stages, and reports to the database.
+    Starts one Celery worker with a process for each slot (KERNELGATE_WORKER_SLOTS), sweeps for lost work, verifies new
+    stages, and reports to the database.
     """
     from kernelgate.settings import settings
     from worker.service.serve import Worker
@@ -181,8 +184,9 @@ def verify_stages(
         with _reasons():
             ended = [_proven_apart(folder, options) for folder in chosen]
         sys.exit(0 if all(ended) else 1)
+    slot = BESIDE_GRADINGS if to_database else 0
     reports = []
-    with _reasons(), open_sandbox(way.taken if way else never) as sandbox:
+    with _reasons(), open_sandbox(way.taken if way else never, slot) as sandbox:
         for folder in chosen:
             click.echo(f"{folder.name}", err=True)
             reports.append(

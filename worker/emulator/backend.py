@@ -107,15 +107,16 @@ class Player:
         self.cores = os.cpu_count() or 1
 
     def play(self) -> Iterator[CaseRun]:
-        """All cases, in the stage's order; several at once, for most of a short one is the way in and out."""
+        """The short cases, then the long ones if all of those were right: whoever is wrong hears of it when it shows.
+
+        In the stage's order, several at once, for most of a short case is the way in and out.
+        """
+        short = [case for case in self.cases if self.submission.size(case) <= CHECKED_BYTES]
         with ThreadPoolExecutor(self.cores, thread_name_prefix="case") as pool:
             try:
-                sliced = {case.name: pool.submit(self._slice, case) for case in self.watched.sliced}
-                played = [(case, pool.submit(self._case, case)) for case in self.cases]
-                for case, ran in played:
-                    if case.name in sliced:
-                        sliced[case.name].result()
-                    yield self._judged(case, ran.result())
+                yield from self._played(short, pool)
+                if self.job.right:
+                    yield from self._played([case for case in self.cases if case not in short], pool)
                 self.job.explain(self.ask)
             finally:
                 self.submission.stop()
@@ -129,6 +130,14 @@ class Player:
         if failure is not None:
             raise failure
         return self._tensors(case, inputs, ran)
+
+    def _played(self, cases: Sequence[Case], pool: ThreadPoolExecutor) -> Iterator[CaseRun]:
+        sliced = {case.name: pool.submit(self._slice, case) for case in self.watched.sliced if case in cases}
+        played = [(case, pool.submit(self._case, case)) for case in cases]
+        for case, ran in played:
+            if case.name in sliced:
+                sliced[case.name].result()
+            yield self._judged(case, ran.result())
 
     def check(self) -> int:
         """The watched cases in the check build, all at once. Returns how many; raises Failure for the first finding."""

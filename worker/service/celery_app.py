@@ -1,4 +1,4 @@
-"""The Celery application. Started by `kernelgate worker`, one pool process, one submission at a time.
+"""The Celery application. Started by `kernelgate worker`: a pool process for each slot, one submission at a time in each.
 
 The broker is a doorbell: a message is acknowledged before the work starts and may be lost, doubled or late, because the
 claim in Postgres decides. So none of Celery's own retries, late acknowledgements or results are used.
@@ -6,6 +6,9 @@ claim in Postgres decides. So none of Celery's own retries, late acknowledgement
 
 from __future__ import annotations
 
+import logging
+
+from billiard import current_process
 from celery import Celery
 from celery.signals import worker_process_init, worker_process_shutdown
 
@@ -43,6 +46,7 @@ app.conf.update(
     worker_send_task_events=False,
 )
 
+log = logging.getLogger(__name__)
 _sandbox: Sandbox | None = None
 
 
@@ -50,7 +54,13 @@ _sandbox: Sandbox | None = None
 def grade(submission_id: str) -> None:
     if _sandbox is None:
         raise RuntimeError("the pool process has no sandbox: start workers with `kernelgate worker`")
-    tasks.run(submission_id, _sandbox)
+    log.debug("rung for %s", submission_id)
+    tasks.run(_sandbox)
+
+
+def process_index() -> int:
+    """This pool process's place among those of its worker; one that takes a dead one's place takes its number."""
+    return int(getattr(current_process(), "index", 0))
 
 
 @worker_process_init.connect
@@ -59,7 +69,7 @@ def start_process(**_: object) -> None:
     global _sandbox
     die_with_parent()
     db.reset()
-    _sandbox = open_sandbox()
+    _sandbox = open_sandbox(slot=process_index())
     warm()
 
 

@@ -16,12 +16,20 @@ from worker.backends import available, missing
 from worker.gpu import backend as gpu
 from worker.leases.identity import host_name
 
+MOST_SLOTS = 4
+"""Each keeps an interpreter with torch and Triton in memory."""
+
 
 def queues() -> tuple[str, ...]:
     """The queues this worker listens on."""
     stated = tuple(name.strip() for name in settings().worker_queues.split(",") if name.strip())
     found = gpu.model()
     return stated or ((CPU_QUEUE, gpu_queue(found)) if found else (CPU_QUEUE,))
+
+
+def slots() -> int:
+    """How many submissions this worker grades at once: a card is one's alone, processors are not."""
+    return settings().worker_slots or (1 if gpu.model() else min(os.cpu_count() or 1, MOST_SLOTS))
 
 
 def worker_name() -> str:
@@ -36,7 +44,7 @@ def report_worker(name: str, started: datetime, *, healthy: bool, health: dict[s
         "backends": [*map(str, available())],
         "gpu_model": gpu.model(),
         "healthy": healthy,
-        "health": {**health, "missing": {str(backend): why for backend, why in missing().items()}},
+        "health": {**health, "slots": slots(), "missing": {str(backend): why for backend, why in missing().items()}},
         "started_at": started,
         "heartbeat_at": now(),
     }

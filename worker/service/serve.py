@@ -33,7 +33,7 @@ from worker.leases.identity import host_name
 from worker.leases.sweep import sweep
 from worker.service.celery_app import app
 from worker.service.die_with_parent import die_with_parent
-from worker.service.registration import forget_worker, queues, report_worker, worker_name
+from worker.service.registration import forget_worker, queues, report_worker, slots, worker_name
 from worker.stages.opening import open_shipped, unproven
 
 log = logging.getLogger(__name__)
@@ -162,9 +162,10 @@ class Worker:
 
 def _celery() -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "celery", "-A", "worker.service.celery_app", "worker"]
+    size = ["--concurrency", str(slots())]
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", f"--loglevel={settings().log_level}"]
     where = ["--queues", ",".join(queues()), "--hostname", f"kernelgate-{os.getpid()}@%h"]
-    return _start([*command, *quiet, *where])
+    return _start([*command, *size, *quiet, *where])
 
 
 def _start(command: list[str]) -> subprocess.Popen[bytes]:

@@ -1,4 +1,4 @@
-"""What a worker does when the bell rings: claim, grade, write down. The bell says only which submission."""
+"""What a worker does when the bell rings: claim what is next, grade, write down. The bell says only that something waits."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ from worker.judging.failures import Cancelled
 from worker.leases.events import Reported
 from worker.leases.heartbeat import Heartbeat, beating
 from worker.leases.identity import host_name, owner_name
-from worker.leases.lease import Lease, LeaseLostError, cancel, claim, finish, give_back
+from worker.leases.lease import Lease, LeaseLostError, cancel, finish, give_back
+from worker.leases.turn import claim_next
 from worker.sandbox import Sandbox
+from worker.service.registration import queues
 
 log = logging.getLogger(__name__)
 RETRY_S = 0.5
 
 
-def run(submission_id: str, sandbox: Sandbox) -> None:
-    """Grades one submission if it is still to be graded. Never raises for a fault of ours: the submission is queued again."""
+def run(sandbox: Sandbox) -> None:
+    """Grades what is next by fairness, if anything waits. Never raises for a fault of ours: the submission is queued again."""
     if not gpu.fit():
         return  # it stays queued, and is rung for again
-    lease = claim(submission_id, owner_name())
+    lease = claim_next(queues(), owner_name())
     if lease is None:
         return
+    submission_id = lease.submission_id
     try:
         with beating(lease) as heartbeat:
             _grade(lease, sandbox, heartbeat)

@@ -55,6 +55,18 @@ def test_a_submission_gets_its_verdict_and_its_words(stage: Stage, sandbox: Sand
     assert SUBMISSIONS[name] in result.message
 
 
+def test_a_wrong_file_hears_of_it_before_its_long_cases_are_played(sandbox: Sandbox, compiler: Toolchain) -> None:
+    del compiler
+    whole = load_stage(settings().graders_dir / "online_attention")
+    result = graded(whole, sandbox, "submissions/wrong_answer/no_launch.cu")
+    assert (result.verdict, result.reason) == (Verdict.WRONG_ANSWER, "wrong_value"), result.message
+    states = {case.name: case.state for case in result.cases}
+    assert states[whole.spec.cases[0].name] == "wrong"
+    long = [case.name for case in whole.spec.cases if case.measured and not case.needs_gpu]
+    assert long
+    assert {states[name] for name in long} == {"not_run"}
+
+
 def test_the_starter_ends_as_correct_with_its_gate_unjudged(
     stage: Stage, sandbox: Sandbox, compiler: Toolchain
 ) -> None:

@@ -102,7 +102,7 @@ def test_an_unwell_card_leaves_the_submission_queued(
             queue="gpu-x",
         )
         session.add(submission)
-    tasks.run("0" * 22, sandbox)
+    tasks.run(sandbox)
     with transaction() as session:
         left = session.get_one(Submission, "0" * 22)
         assert (left.state, left.attempt, left.lease_owner) == (State.QUEUED, 0, None)
