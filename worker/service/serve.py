@@ -123,11 +123,12 @@ class Worker:
         shipped is open: its proof uses time that nobody wants, and is begun again after any of the others. One that failed is
         tried again when a worker starts, and by `kernelgate stage verify --record FOLDER`.
         """
-        if names := open_shipped():
-            log.info("open, for they shipped as proven: %s", ", ".join(names))
         if self._child is None or (self._proving_own and self._verifying_now()):
             return
         waiting = unproven(failed_too=self._first_look)
+        if waiting.own and (names := open_shipped()):
+            log.info("open, for they shipped as proven: %s", ", ".join(names))
+            waiting = unproven(failed_too=self._first_look)
         self._first_look = False
         if waiting.own:
             self._prove(waiting.own, "--jobs", str(max(1, (os.cpu_count() or 1) // 2)), nice=5)
