@@ -102,7 +102,12 @@ def change_stage(database: Session, admin: Identity, name: str, change: StageCha
 
 def rejudge_one(database: Session, admin: Identity, submission_id: str) -> Submission:
     """Opens a new round of a finished submission; its old results stay. Raises Refusal when it is not finished."""
-    submission_id = the_one(database, submission_id).id
+    found = the_one(database, submission_id)
+    if found.trial is not None:
+        raise Refusal(
+            "not_final", f"{found.id} is a run of one case: it has no verdict to be judged again.", field="path.id"
+        )
+    submission_id = found.id
     opened = _open_round(database, Submission.id == submission_id)
     if not opened:
         raise Refusal("not_final", f"Submission {submission_id} is queued or running.", field="path.id")
@@ -168,6 +173,8 @@ def hide(database: Session, admin: Identity, submission_id: str, hidden: bool) -
 
 def submission_counts(database: Session, user_ids: list[int]) -> dict[int, int]:
     rows = database.execute(
-        select(Submission.user_id, func.count()).where(Submission.user_id.in_(user_ids)).group_by(Submission.user_id)
+        select(Submission.user_id, func.count())
+        .where(Submission.user_id.in_(user_ids), Submission.trial.is_(None))
+        .group_by(Submission.user_id)
     )
     return {row[0]: row[1] for row in rows}

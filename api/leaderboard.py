@@ -42,7 +42,7 @@ WITH newest AS (
     SELECT DISTINCT ON (r.submission_id)
            r.submission_id, r.verdict, r.speedup, r.speedup_low, r.speedup_high
     FROM results r JOIN submissions s ON s.id = r.submission_id
-    WHERE s.stage = :stage AND (CAST(:until AS timestamptz) IS NULL OR r.created_at <= :until)
+    WHERE s.stage = :stage AND s.trial IS NULL AND (CAST(:until AS timestamptz) IS NULL OR r.created_at <= :until)
     ORDER BY r.submission_id, r.round DESC
 ), graded AS (
     SELECT s.id, s.user_id, u.handle, s.created_at, s.hidden, s.gpu_model,

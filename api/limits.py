@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from fastapi import Request
-from sqlalchemy import delete, func, or_, select, text
+from sqlalchemy import and_, delete, func, or_, select, text
 from sqlalchemy.orm import Session
 
 from api.problems import Refusal
@@ -47,22 +47,28 @@ def lock_user(database: Session, user_id: int) -> None:
     )
 
 
-def check_submit_limits(database: Session, user_id: int) -> None:
-    """Raises Refusal when one more submission is too many; the caller holds `lock_user`. Our own failures do not count."""
-    mine = select(func.count()).select_from(Submission).where(Submission.user_id == user_id)
-    limit = settings().pending_limit
-    pending = database.scalar(mine.where(Submission.state.in_([State.QUEUED, State.RUNNING]))) or 0
-    if pending >= limit:
+def check_submit_limits(database: Session, user_id: int, *, run: bool) -> None:
+    """Raises Refusal when one more submission, or one more run, is too many: each is counted by itself.
+
+    The caller holds `lock_user`. Our own failures do not count.
+    """
+    values = settings()
+    kind = Submission.trial.is_not(None) if run else Submission.trial.is_(None)
+    mine = and_(Submission.user_id == user_id, kind)
+    what, at_once = ("runs", values.run_pending_limit) if run else ("submissions", values.pending_limit)
+    unfinished = Submission.state.in_([State.QUEUED, State.RUNNING])
+    pending = database.scalar(select(func.count()).select_from(Submission).where(mine, unfinished)) or 0
+    if pending >= at_once:
         raise Refusal(
             "too_many_pending",
-            f"{pending} submissions are queued or running; {limit} may be at once.",
+            f"{pending} {what} are queued or running; {at_once} may be at once.",
             headers={"Retry-After": str(_PENDING_RETRY_S)},
         )
-    limit = settings().hourly_limit
+    limit = values.run_hourly_limit if run else values.hourly_limit
     counted = database.scalars(
         select(Submission.created_at)
         .where(
-            Submission.user_id == user_id,
+            mine,
             Submission.created_at > now() - HOUR,
             Submission.verdict.is_distinct_from(Verdict.JUDGE_ERROR),
         )
@@ -72,7 +78,7 @@ def check_submit_limits(database: Session, user_id: int) -> None:
     if len(counted) >= limit:
         raise Refusal(
             "too_many_per_hour",
-            f"{limit} submissions were made within 60 minutes, the most there may be.",
+            f"{limit} {what} were made within 60 minutes, the most there may be.",
             headers=_retry_after(counted[-1] + HOUR),
         )
 

@@ -111,6 +111,7 @@ def _verdicts(database: Session) -> Iterator[Metric]:
     rows = database.execute(
         text(
             "SELECT s.stage, r.verdict, count(*) FROM results r JOIN submissions s ON s.id = r.submission_id "
+            "WHERE s.trial IS NULL OR r.verdict = 'judge_error' "
             "GROUP BY s.stage, r.verdict UNION ALL SELECT DISTINCT v.stage, 'judge_error', 0 FROM stage_versions v "
             "WHERE NOT EXISTS (SELECT FROM results r JOIN submissions s ON s.id = r.submission_id "
             "WHERE s.stage = v.stage AND r.verdict = 'judge_error')"

@@ -29,7 +29,7 @@ def filtered(
     user_id: int, *, stage: str | None = None, state: State | None = None, verdict: Verdict | None = None
 ) -> Select[Any]:
     """A person's submissions with this stage, state and verdict; None: any."""
-    wanted = select(Submission).where(Submission.user_id == user_id)
+    wanted = select(Submission).where(Submission.user_id == user_id, Submission.trial.is_(None))
     for column, value in ((Submission.stage, stage), (Submission.state, state), (Submission.verdict, verdict)):
         wanted = wanted if value is None else wanted.where(column == value)
     return wanted

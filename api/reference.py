@@ -54,6 +54,15 @@ are refused. A browser's form is answered with a redirect to the page that shows
   Every change made with the cookie carries the session's anti-forgery value, as header `X-CSRF-Token` or form field
   `csrf_token`; `GET /me` tells it. Requests that another site caused are refused.
 
+## Running one case
+
+With `run=first`, or `run=` and the name of a case that is neither measured nor needs a GPU, `POST /submit` runs that case and
+nothing else: `curl … -F stage=online_softmax -F file=@online_softmax.py -F run=hand_update -F wait=20`. The answer's
+`result.values` are the case's numbers (inputs, what came out, what should have) where its arrays are small, and `result.output`
+what was printed. `inputs` puts values of your own in the place of floating-point inputs, `{"scores": [[0, 1.5]]}`, as many as
+the input has. A run is no attempt: it passes nothing, stands in no list and on no board, is seen by its owner, instructors and
+administrators alone, has limits of its own, and is forgotten a day after it ended.
+
 ## Submitting the same thing once
 
 With `Idempotency-Key: <1 to 128 printable characters>` a repeated request gives the submission that the first one
@@ -72,7 +81,7 @@ count, ranked by when it was submitted; *dismiss* keeps it hidden. Both are in t
 
 ## Limits
 
-Pending submissions, submissions within 60 minutes and failed sign-ins are counted in Postgres and hold across
+Pending submissions, submissions within 60 minutes, runs likewise and failed sign-ins are counted in Postgres and hold across
 processes and parallel requests; open event streams are counted in each process. Beyond a limit comes 429 with
 `Retry-After`. What the service itself breaks (`judge_error`) does not count. The numbers are [settings](settings.md).
 

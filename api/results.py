@@ -32,7 +32,7 @@ def _rows(database: Session, stage: str) -> Iterator[list[object]]:
         )
         .join(User, User.id == Submission.user_id)
         .outerjoin(ResultRow, and_(ResultRow.submission_id == Submission.id, ResultRow.round == Submission.round))
-        .where(Submission.stage == stage)
+        .where(Submission.stage == stage, Submission.trial.is_(None))
         .order_by(Submission.created_at, Submission.id)
     )  # fmt: skip
     for row in found:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from api.catalog import StageState
 from kernelgate.calibration import Calibration
 from kernelgate.models import Role, Scope
-from kernelgate.protocol import Result
+from kernelgate.protocol import OwnInputs, Result, Trial
 from kernelgate.stages import Backend, Case, DoneWhen, Gate, Limits, Ranking, Seam, Tensor, Tolerance, Visibility
 from kernelgate.verdicts import State, Verdict
 
@@ -18,6 +19,16 @@ Word = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00-\x1f\x
 
 
 Title = Annotated[str, StringConstraints(max_length=80, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+def from_json(value: object) -> object:
+    """A field of a form that holds JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError('JSON, as in {"scores": [[0, 1.5]]}') from None
 
 
 class Body(BaseModel):
@@ -32,6 +43,14 @@ class SubmitBody(Body):
     filename: str | None = Field(None, description="A plain file name; its ending must be the stage's.")
     wait: float | None = Field(None, ge=0, description="Seconds to wait for the verdict before answering.")
     gpu: Word | None = Field(None, description="The GPU model to measure on, where the service has several.")
+    run: Word | None = Field(
+        None,
+        description="Run this one case, judge nothing else: no attempt is counted, no board sees it. `first`: the first case.",
+    )
+    inputs: OwnInputs = Field(
+        default_factory=dict,
+        description="With `run`: values of your own by an input's name, row by row, in the place of those that are drawn.",
+    )
 
 
 class SubmitForm(Body):
@@ -40,6 +59,8 @@ class SubmitForm(Body):
     stage: Word
     wait: float | None = Field(None, ge=0)
     gpu: Word | None = None
+    run: Word | None = None
+    inputs: Annotated[OwnInputs, BeforeValidator(from_json)] = Field(default_factory=dict)
 
 
 class Links(BaseModel):
@@ -79,6 +100,10 @@ class SubmissionSummary(BaseModel):
 class SubmissionView(SubmissionSummary):
     """A submission with everything known of it."""
 
+    run: Trial | None = Field(
+        None,
+        description="The one case that was run, where this is a run and no submission; its verdict counts nowhere.",
+    )
     stage_hash: str = Field(description="The stage's version it was submitted to.")
     source_hash: str = Field(description="SHA-256 of the source, hexadecimal.")
     source_bytes: int
@@ -184,6 +209,7 @@ class Me(BaseModel):
     pending: int = Field(description="Submissions queued or running.")
     pending_limit: int
     hourly_limit: int
+    run_hourly_limit: int
 
 
 class TokenView(BaseModel):

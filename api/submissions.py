@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, exists, false, func, select, tuple_, update
+from sqlalchemy import ColumnElement, case, delete, exists, false, func, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from api.auth import Identity, challenge
@@ -19,13 +21,16 @@ from api.queues import choose_queue
 from api.source import check_filename, check_source
 from kernelgate.db import notify
 from kernelgate.models import EventRow, ResultRow, Submission, now
-from kernelgate.protocol import EventKind, Result
+from kernelgate.protocol import EventKind, Result, Trial
 from kernelgate.stages import Stage, Visibility
 from kernelgate.turns import turns
 from kernelgate.verdicts import State, passing
 
 _BEGINNING = re.compile(r"[0-9a-f]{8,15}")
 _MOST_ALIKE = 10
+FIRST = "first"
+"""Said for the first case of a stage where a case is named."""
+TRIALS_KEPT = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class Sent:
     gpu: str | None = None
     idempotency_key: str | None = None
     via: str = "api"
+    run: str | None = None
+    inputs: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 def create(database: Session, identity: Identity, sent: Sent, catalog: Catalog) -> tuple[Submission, bool]:
@@ -49,14 +56,17 @@ def create(database: Session, identity: Identity, sent: Sent, catalog: Catalog) 
     filename = check_filename(stage, sent.filename)
     check_source(stage, sent.source)
     source_hash = hashlib.sha256(sent.source).hexdigest()
+    trial = trial_of(stage, sent)
     lock_user(database, identity.user_id)
-    earlier = _earlier(database, identity, sent, (stage.name, source_hash, filename))
+    earlier = _earlier(database, identity, sent, (stage.name, source_hash, filename, trial))
     if earlier is not None:
         return earlier, False
     closed = standing(database, stage).why_closed(stage)
     if closed is not None:
         raise closed
-    check_submit_limits(database, identity.user_id)
+    check_submit_limits(database, identity.user_id, run=trial is not None)
+    if trial is not None:
+        forget_old_trials(database, identity.user_id)
     submission = Submission(
         user_id=identity.user_id,
         stage=stage.name,
@@ -67,6 +77,7 @@ def create(database: Session, identity: Identity, sent: Sent, catalog: Catalog) 
         via=sent.via,
         idempotency_key=sent.idempotency_key,
         queue=choose_queue(database, stage, sent.gpu),
+        trial=trial,
     )
     database.add(submission)
     database.flush()
@@ -74,16 +85,39 @@ def create(database: Session, identity: Identity, sent: Sent, catalog: Catalog) 
     return submission, True
 
 
-def _earlier(database: Session, identity: Identity, sent: Sent, content: tuple[str, str, str]) -> Submission | None:
+def trial_of(stage: Stage, sent: Sent) -> dict[str, Any] | None:
+    """What a run asks for, as it is stored; None for a submission. Raises Refusal for a case that cannot be run alone."""
+    names = [case.name for case in stage.runnable]
+    if sent.run is None:
+        if sent.inputs:
+            raise Refusal("invalid_field", "Values of your own are for a run.", field="inputs", accepted="with `run`")
+        return None
+    name = names[0] if sent.run == FIRST and FIRST not in names else sent.run
+    if name not in names:
+        detail = "That is no case that can be run alone: what is measured, drawn or needs a GPU cannot."
+        raise Refusal("invalid_field", detail, field="run", value=sent.run, accepted=", ".join([FIRST, *names]))
+    stored: dict[str, Any] = json.loads(Trial(case=name, inputs=dict(sent.inputs)).model_dump_json())
+    return stored
+
+
+def forget_old_trials(database: Session, user_id: int) -> None:
+    """Deletes a person's runs of more than a day ago, results and events with them: nothing refers to a run."""
+    old = Submission.finished_at < now() - TRIALS_KEPT
+    database.execute(delete(Submission).where(Submission.user_id == user_id, Submission.trial.is_not(None), old))
+
+
+def _earlier(
+    database: Session, identity: Identity, sent: Sent, content: tuple[str, str, str, dict[str, Any] | None]
+) -> Submission | None:
     key = sent.idempotency_key
     if key is None:
         return None
     mine = select(Submission).where(Submission.user_id == identity.user_id, Submission.idempotency_key == key)
     found = database.scalars(mine).one_or_none()
-    if found is not None and (found.stage, found.source_hash, found.filename) != content:
+    if found is not None and (found.stage, found.source_hash, found.filename, found.trial) != content:
         raise Refusal(
             "idempotency_mismatch",
-            f"The key was used for submission {found.id}, whose stage, file or name differs.",
+            f"The key was used for submission {found.id}, whose stage, file, name or run differs.",
             field="header.idempotency-key",
             value=key,
             accepted="a key not used before",
@@ -141,7 +175,7 @@ def may_see(database: Session, submission: Submission, identity: Identity | None
     if identity is not None and (identity.user_id == submission.user_id or identity.reads_all):
         return True
     stage = stages.get(submission.stage)
-    if stage is None or submission.hidden or submission.held:
+    if stage is None or submission.hidden or submission.held or submission.trial is not None:
         return False
     match stage.spec.sources:
         case Visibility.EVERYONE:

@@ -17,7 +17,9 @@ async def read_submission(request: Request, via: str) -> tuple[Sent, float | Non
     kind = content_type(request)
     if kind == "application/json":
         body = validated(SubmitBody, await read_json(request))
-        return Sent(body.stage, _encoded(body.source), body.filename, gpu=body.gpu, via=via), body.wait
+        return Sent(
+            body.stage, _encoded(body.source), body.filename, gpu=body.gpu, via=via, run=body.run, inputs=body.inputs
+        ), body.wait
     if kind in FORMS:
         return await _read_form(request, via)
     raise unsupported(request, ("multipart/form-data", "application/json"))
@@ -30,11 +32,12 @@ async def _read_form(request: Request, via: str) -> tuple[Sent, float | None]:
     chosen = isinstance(upload, Upload) and bool(upload.filename or upload.content or text is None)
     filename = fields.pop("filename", None) if text is not None and not chosen else None
     form = validated(SubmitForm, {name: value for name, value in fields.items() if value != "" or name == "stage"})
+    stated: dict[str, Any] = {"gpu": form.gpu, "via": via, "run": form.run, "inputs": form.inputs}
     if isinstance(upload, Upload) and chosen:
-        return Sent(form.stage, upload.content, upload.filename, gpu=form.gpu, via=via), form.wait
+        return Sent(form.stage, upload.content, upload.filename, **stated), form.wait
     if isinstance(text, str) and (upload is None or isinstance(upload, Upload)):
         # HTML forms send every line end as CRLF.
-        return Sent(form.stage, _encoded(text.replace("\r\n", "\n")), filename, gpu=form.gpu, via=via), form.wait
+        return Sent(form.stage, _encoded(text.replace("\r\n", "\n")), filename, **stated), form.wait
     raise Refusal(
         "invalid_field",
         "The field `file` is missing or is no file.",

@@ -50,9 +50,12 @@ def _summary_fields(request: Request, submission: Submission) -> dict[str, objec
 def view(request: Request, database: Session, submission: Submission) -> SubmissionView:
     """A submission with its newest result, its place in the queue and its addresses."""
     row = newest_result(database, submission.id)
+    judged = {"verdict": row.verdict, "reason": row.reason} if row is not None and submission.trial is not None else {}
     return SubmissionView.model_validate(
         {
             **_summary_fields(request, submission),
+            **judged,
+            "run": submission.trial,
             "stage_hash": submission.stage_hash,
             "source_hash": submission.source_hash,
             "source_bytes": len(submission.source),

@@ -48,6 +48,7 @@ def typical_ms(database: Session, stage: str, queue: str) -> float | None:
             Submission.queue == queue,
             Submission.state == State.DONE,
             Submission.claimed_at.is_not(None),
+            Submission.trial.is_(None),
         )
         .order_by(Submission.finished_at.desc())
         .limit(_LAST)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kernelgate.protocol import CaseReport, KernelResources, Result, Timing, WrongTensor
+from kernelgate.protocol import CaseReport, CaseValues, KernelResources, Result, Timing, Values, WrongTensor
 from kernelgate.text import line, plain
 
 WIDTH = 100
@@ -43,6 +43,7 @@ def evidence(result: Result, labels: Mapping[str, str] | None = None) -> str:
         ("BACKEND", str(result.backend or "none")),
         *_checked(result),
         *_wrong(result.wrong),
+        *_values(None if result.wrong and result.wrong.by_hand else result.values),
         *_mistake(result),
         *_recovered(result),
         *_timing(result.timing, words),
@@ -81,6 +82,24 @@ def _wrong(wrong: WrongTensor | None) -> Iterator[tuple[str, str]]:
     yield "DAMAGE", f"{wrong.wrong} of {wrong.total} elements; {line(wrong.pattern)}"
     for each in wrong.by_hand:
         yield "BY HAND", line(each, 400)
+
+
+def _values(found: CaseValues | None) -> Iterator[tuple[str, str]]:
+    """The numbers of one case, where it is small enough to be followed by hand."""
+    if found is None:
+        return
+    for label, arrays in (("INPUT", found.inputs), ("GOT", found.got), ("WANT", found.want)):
+        for each in arrays:
+            shape = ", ".join(map(str, each.shape))
+            text = rows_of(each) or "…"
+            yield label, f"{line(each.name, 60)} [{shape}] {line(each.dtype, 20)}: {text}"
+
+
+def rows_of(array: Values) -> str:
+    """An array's values, rows apart by `;`; "" where they were not kept."""
+    width = max(array.shape[-1], 1) if array.shape else 1
+    texts = [f"{value:.6g}" for value in array.values]
+    return "; ".join(" ".join(texts[at : at + width]) for at in range(0, len(texts), width))
 
 
 def element(wrong: WrongTensor) -> str:

@@ -198,6 +198,7 @@ class Submission(Base):
     __tablename__ = "submissions"
     __table_args__ = (
         CheckConstraint(in_list("state", State), name="state"),
+        CheckConstraint("trial IS NULL OR (verdict IS NULL AND speedup IS NULL)", name="trial"),
         UniqueConstraint("user_id", "idempotency_key"),
         Index("ix_submissions_queued", "created_at", postgresql_where=text("state = 'queued'")),
         Index("ix_submissions_running", "lease_until", postgresql_where=text("state = 'running'")),
@@ -229,6 +230,9 @@ class Submission(Base):
     claimed_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     hidden: Mapped[bool] = mapped_column(default=False)
+    trial: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """`protocol.Trial`: the one case that is run and counts nowhere. Such a row never has a verdict of its own, so that nothing
+    that goes by verdicts (boards, passing, rejudging) can take it for a submission; its result says what came out."""
     held: Mapped[str | None]
     """Why the newest result does not count until an administrator releases it; one that is hidden as well was dismissed."""
 

@@ -10,14 +10,16 @@ import json
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from kernelgate.stages import Backend
+from kernelgate.stages import Backend, Name
 from kernelgate.verdicts import Phase, Verdict
 
 Text = Annotated[str, StringConstraints(max_length=64 * 1024)]
 Line = Annotated[str, StringConstraints(max_length=2000)]
 
+MOST_OWN_VALUES = 4096
+"""Of a run, over all inputs."""
 GRADE_TASK = "kernelgate.grade"
 """The Celery task's name: the API enqueues by it and never imports the worker. Its one argument is a submission id."""
 CPU_QUEUE = "cpu"
@@ -123,6 +125,62 @@ class Recovered(Record):
     ms: float = Field(description="What asking took; it is no part of what was judged.")
 
 
+def _few(inputs: dict[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+    if sum(map(len, inputs.values())) > MOST_OWN_VALUES:
+        raise ValueError(f"at most {MOST_OWN_VALUES} values in all")
+    return inputs
+
+
+def _flat(values: object) -> object:
+    """Lists in lists as one list, so that rows may be written as rows."""
+    if not isinstance(values, list):
+        return values
+    flat: list[object] = []
+    open_lists = [iter(values)]
+    while open_lists:
+        for each in open_lists[-1]:
+            if isinstance(each, list):
+                open_lists.append(iter(each))
+                break
+            flat.append(each)
+        else:
+            open_lists.pop()
+    return flat
+
+
+OwnInputs = Annotated[
+    dict[Name, Annotated[tuple[float, ...], BeforeValidator(_flat)]], Field(max_length=16), AfterValidator(_few)
+]
+
+
+class Trial(Record):
+    """What a run asks for: one case, and values for some of its inputs in the place of those that the grader makes."""
+
+    case: Name = Field(description="The case that is run.")
+    inputs: OwnInputs = Field(
+        default_factory=dict,
+        description="Own values by the input's name, row by row, as many as the input has; floating-point inputs only.",
+    )
+
+
+class Values(Record):
+    """An array in whole, row by row; `values` is empty where it has more than a page can show."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+class CaseValues(Record):
+    """The numbers of one case: what went in, what came out, and what should have."""
+
+    case: str
+    inputs: tuple[Values, ...]
+    got: tuple[Values, ...] = ()
+    want: tuple[Values, ...] = ()
+
+
 class Timing(Record):
     """Milliseconds and the speedup `baseline_ms / user_ms` with its 95 % interval; every raw sample is kept."""
 
@@ -172,6 +230,9 @@ class Result(Record):
     phases: dict[Phase, float] = Field(default_factory=dict, description="Milliseconds spent in each phase.")
     cases: tuple[CaseReport, ...] = ()
     wrong: WrongTensor | None = None
+    values: CaseValues | None = Field(
+        None, description="The numbers of the first case that is not right, or of the case that was run."
+    )
     mistake: NamedMistake | None = None
     possible: tuple[NamedMistake, ...] = Field(
         (),

@@ -34,6 +34,7 @@ class Reason(StrEnum):
 
     PASSED = "passed", "Every case is right, and the gate is passed where the stage has one.", Verdict.ACCEPTED
     SPEED_NOT_JUDGED = "speed_not_judged", "Every case is right; this machine measures no speed.", Verdict.CORRECT
+    CASE_RIGHT = "case_right", "The one case that was run is right; a run counts nowhere.", Verdict.CORRECT
     TOO_SLOW = "too_slow", "Every case is right; the speedup is below the gate.", Verdict.GATE_MISSED
 
     WRONG_VALUE = "wrong_value", "A value differs from the reference by more than its tolerance.", _WRONG
@@ -80,6 +81,7 @@ class Reason(StrEnum):
     UPLOAD_TOO_LARGE = "upload_too_large", "More host data was copied to the device than the stage allows.", _CONTRACT
     UNKNOWN_STREAM = "unknown_stream", "A stream handle was used that was not handed out.", _CONTRACT
     STREAM_NOT_JOINED = "stream_not_joined", "Work on the submission's own stream is never waited for.", _CONTRACT
+    OWN_INPUTS = "own_inputs", "The values that a run was given do not fit its case.", _CONTRACT
     VIOLATION = "violation", "The stage's driver says that the contract was broken; the message says how.", _CONTRACT
 
     EMPTY_FILE = "empty_file", "The file has no text.", _COMPILE

@@ -104,6 +104,13 @@ class Settings(BaseSettings):
     hourly_limit: Annotated[
         int, Field(description="Submissions one user may make in any 60 minutes; the next one gets 429.", ge=1)
     ] = 120
+    run_pending_limit: Annotated[
+        int,
+        Field(description="Runs of one case that a user may have queued or running at once; the next gets 429.", ge=1),
+    ] = 2
+    run_hourly_limit: Annotated[
+        int, Field(description="Runs of one case that a user may make in any 60 minutes; the next one gets 429.", ge=1)
+    ] = 360
     source_limit: Annotated[
         int, Field(description="Bytes a submitted source may have unless its stage asks for less; more gets 413.", ge=1)
     ] = 256 * 1024

@@ -365,6 +365,11 @@ class Stage:
         spec = self.spec.model_copy(update={"cases": cases or self.spec.cases[:1]})
         return Stage(self.folder, spec, self.files, self.form)
 
+    @property
+    def runnable(self) -> tuple[Case, ...]:
+        """The listed cases that may be run alone: those that every machine runs soon."""
+        return tuple(case for case in self.spec.cases if not (case.measured or case.needs_gpu)) or self.spec.cases[:1]
+
     def dtype(self, case: Case, tensor: str) -> str:
         """What a judged tensor has to be in a case."""
         return self.spec.tensors[tensor].dtype or case.dtype

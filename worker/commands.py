@@ -89,19 +89,24 @@ def worker() -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON instead of the evidence.")
 @click.option("--seed", default="", help="Hex seed of the inputs, to repeat a grading; a new one by default.")
+@click.option("--case", default="", metavar="NAME", help="Run this one case and judge nothing else.")
 @click.option("--quick", is_flag=True, help="Leave out the cases that are measured, which are the long ones.")
 @click.option("--quiet", is_flag=True, help="Print no progress.")
-def check(stage: str, file: Path, as_json: bool, seed: str, quick: bool, quiet: bool) -> None:
+def check(stage: str, file: Path, as_json: bool, seed: str, case: str, quick: bool, quiet: bool) -> None:
     """Grade FILE for STAGE on this machine, without a server.
 
     Exits with the verdict's status: 0 only for accepted and correct; docs/cli.md lists the others.
     """
     from kernelgate.evidence import evidence
+    from kernelgate.protocol import Trial
     from worker.backends import open_sandbox
     from worker.grade import grade, new_seed
 
     whole = find_stage(stage)
     chosen = whole.short() if quick else whole
+    names = [each.name for each in whole.runnable]
+    if case and case not in names:
+        raise click.UsageError(f"{stage} has no case {case!r} that can be run alone; it has {', '.join(names)}")
     with _reasons(), open_sandbox() as sandbox:
         result = grade(
             chosen,
@@ -109,6 +114,7 @@ def check(stage: str, file: Path, as_json: bool, seed: str, quick: bool, quiet: 
             sandbox=sandbox,
             seed=seed or new_seed(),
             progress=None if quiet else Watched(),
+            trial=Trial(case=case) if case else None,
         )
     if left_out := len(whole.spec.cases) - len(chosen.spec.cases):
         click.echo(f"quick: without the {left_out} measured; a submission is graded on all cases", err=True)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernelgate.protocol import CaseReport, NamedMistake, Recovered, Result, WrongTensor
+from kernelgate.protocol import CaseReport, CaseValues, NamedMistake, Recovered, Result, Trial, WrongTensor
 from kernelgate.reasons import Reason
 from kernelgate.stages import Backend, Ranking, Stage
 from kernelgate.verdicts import Phase
 from worker import backends
-from worker.judging import judge
+from worker.judging import judge, values
 from worker.judging.by_hand import by_hand
 from worker.judging.dependence import dependences
 from worker.judging.failures import Failure
@@ -40,13 +40,14 @@ TEXT_LIMIT = 40_000
 
 @dataclass
 class Judged:
-    """What is known so far about a submission: reports by case, outcomes, and the earliest wrong tensor."""
+    """What is known so far about a submission: reports by case, outcomes, the earliest wrong tensor, and its case's numbers."""
 
     reports: dict[str, CaseReport] = field(default_factory=dict)
     outcomes: list[CaseOutcome] = field(default_factory=list)
     wrong: WrongTensor | None = None
     recovered: Recovered | None = None
     fitting: tuple[NamedMistake, ...] | None = None
+    values: CaseValues | None = None
 
 
 def new_seed() -> str:
@@ -62,12 +63,25 @@ def grade(
     seed: str,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] = never,
+    trial: Trial | None = None,
 ) -> Result:
-    """Grades one submission. Raises Cancelled when asked to stop; any other exception is a fault of ours."""
+    """Grades one submission, or runs one case of it: `trial`.
+
+    Raises Cancelled when asked to stop; any other exception is a fault of ours.
+    """
     phases = Phases(progress or Unwatched())
-    grader = Grader(stage)
+    grader = Grader(stage, trial.inputs if trial else None)
     backend = backends.choose(stage)
-    job = Job(stage=stage, source="", grader=grader, sandbox=sandbox, seed=seed, phases=phases, cancelled=cancelled)
+    job = Job(
+        stage=stage,
+        source="",
+        grader=grader,
+        sandbox=sandbox,
+        seed=seed,
+        phases=phases,
+        cancelled=cancelled,
+        trial=trial,
+    )
     judged = Judged()
     job.explain = lambda ask: _ask(job, judged, ask)
     try:
@@ -98,6 +112,8 @@ def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
     report, wrong = judge.judge_case(job.grader, outcome, run.ms)
     judged.outcomes.append(outcome)
     judged.reports[run.case.name] = report
+    if judged.values is None and (wrong is not None or job.trial is not None):
+        judged.values = values.of_outcome(job.grader, outcome)
     if judged.wrong is None and wrong is not None:
         judged.wrong = wrong.model_copy(update={"by_hand": by_hand(job.grader, outcome, wrong.tensor)})
     job.right = judged.wrong is None
@@ -123,6 +139,11 @@ def _conclude(
 ) -> tuple[Reason, str]:
     if wrong is not None:
         return Reason.WRONG_VALUE, _first_wrong(wrong, fitting) + _repeating(job, wrong.case)
+    if job.trial is not None:
+        return (
+            Reason.CASE_RIGHT,
+            f"Case {job.cases[0].name} is right. A run counts nowhere; a submission is judged on all cases.",
+        )
     total = len(job.cases)
     gate = job.stage.spec.gate
     if gate is None and job.stage.spec.ranking is not Ranking.SPEEDUP:
@@ -179,6 +200,8 @@ def _note_failure(job: Job, judged: Judged, failure: Failure) -> None:
         report = CaseReport(name=case.name, title=case.title, group=case.group, state="failed")
         judged.reports[case.name] = report
         job.phases.progress.case(len(judged.reports), len(job.cases), report)
+        if judged.values is None and failure.reason is not Reason.OWN_INPUTS:
+            judged.values = values.of_inputs(job.grader, case, job.grader.inputs(case, job.seed))
 
 
 def _failed(job: Job, backend: Backend, judged: Judged, failure: Failure) -> Result:
@@ -212,6 +235,7 @@ def _result(job: Job, backend: Backend, judged: Judged, reason: Reason, message:
         phases=job.phases.ms,
         cases=cases,
         wrong=judged.wrong,
+        values=judged.values,
         timing=job.timing,
         held=job.held,
         resources=job.resources,

@@ -69,7 +69,7 @@ def _case(item: SubmissionView) -> Held:
 @router.get("/submissions")
 def submissions(request: Request, viewer: Admin, catalog: StageCatalog) -> Response:  # noqa: ARG001 - for administrators only
     asked = request.query_params
-    wanted = select(Submission).join(User, User.id == Submission.user_id)
+    wanted = select(Submission).join(User, User.id == Submission.user_id).where(Submission.trial.is_(None))
     if asked.get("stage"):
         wanted = wanted.where(Submission.stage == asked["stage"][:64])
     verdict = verdict_of(asked.get("verdict"))
@@ -160,7 +160,7 @@ def statistics(database: Session, stage: Stage) -> tuple[list[Count], list[Count
     mistakes = database.execute(
         select(named, func.count(Submission.id.distinct()), people)
         .join(Submission, (Submission.id == ResultRow.submission_id) & (Submission.round == ResultRow.round))
-        .where(Submission.stage == stage.name, named.is_not(None))
+        .where(Submission.stage == stage.name, named.is_not(None), Submission.trial.is_(None))
         .group_by(named)
         .order_by(func.count(Submission.id.distinct()).desc())
         .limit(50)

@@ -22,7 +22,8 @@ def archive(database: Session, user_id: int) -> Iterator[bytes]:
     """The ZIP file in pieces: `stage/2026-01-31_1759_<id>/` with the source and `result-<round>.json` for each judging."""
     file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - closed by the generator that reads it
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
-        mine = select(Submission).where(Submission.user_id == user_id).order_by(Submission.created_at)
+        mine = select(Submission).where(Submission.user_id == user_id, Submission.trial.is_(None))
+        mine = mine.order_by(Submission.created_at)
         for submission in database.scalars(mine.execution_options(yield_per=100)):
             folder = f"{submission.stage}/{submission.created_at:%Y-%m-%d_%H%M}_{submission.id}"
             packed.writestr(f"{folder}/{_safe(submission.filename)}", submission.source)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 
 from fastapi import APIRouter, Request
-from markupsafe import Markup, escape
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
@@ -17,6 +15,7 @@ from api.dependencies import StageCatalog, SubmissionId, Viewer
 from api.negotiation import HtmlRoute
 from api.pages.drawings.comparing import Compared, Graded, compared
 from api.pages.site.environment import page
+from api.pages.text.changes import changes
 from api.pages.text.faults import faults
 from api.pages.text.highlighting import numbered
 from api.submissions import find, newest_result
@@ -98,6 +97,7 @@ def _earlier(database: Session, submission: Submission) -> list[Submission]:
                 Submission.user_id == submission.user_id,
                 Submission.stage == submission.stage,
                 Submission.id != submission.id,
+                Submission.trial.is_(None),
             )
             .order_by(Submission.created_at.desc())
             .limit(30)
@@ -109,10 +109,3 @@ def _other(database: Session, against: str, stage: Stage | None, viewer: Identit
     if against == "starter" and stage is not None:
         return stage.starter
     return find(database, against, viewer, catalog).source.decode("utf-8", "replace")
-
-
-def changes(before: str, after: str) -> list[tuple[str, Markup]]:
-    """A unified diff as (sign, escaped line); empty when the texts are the same. Bounded: a diff is quadratic at worst."""
-    old, new = before.splitlines()[:5000], after.splitlines()[:5000]
-    found = list(difflib.unified_diff(old, new, lineterm="", n=4))[2:]
-    return [(text[:1], escape(text[1:])) for text in found[:10_000]]

@@ -55,7 +55,7 @@ def reached(database: Session, user_id: int, stages: Mapping[str, Stage]) -> dic
     counts = case((Submission.held.is_(None), Submission.verdict))
     rows = database.execute(
         select(Submission.stage, counts, func.count())
-        .where(Submission.user_id == user_id, Submission.state != State.CANCELLED)
+        .where(Submission.user_id == user_id, Submission.state != State.CANCELLED, Submission.trial.is_(None))
         .group_by(Submission.stage, counts)
     )
     for stage, word, count in rows:
@@ -99,7 +99,9 @@ def latest_accepted(database: Session, stages: Mapping[str, Stage], count: int =
 
 def own_submissions(database: Session, user_id: int, stage: str, count: int = 20) -> list[Submission]:
     """A person's newest submissions to a stage, without their sources."""
-    mine = select(Submission).where(Submission.user_id == user_id, Submission.stage == stage)
+    mine = select(Submission).where(
+        Submission.user_id == user_id, Submission.stage == stage, Submission.trial.is_(None)
+    )
     return list(
         database.scalars(mine.options(defer(Submission.source)).order_by(Submission.created_at.desc()).limit(count))
     )

@@ -31,7 +31,8 @@ def get_me(identity: Reader) -> Me:
     """The account, what it may do, and how much of its limits is used."""
     with transaction() as database:
         unfinished = Submission.state.in_([State.QUEUED, State.RUNNING])
-        pending = database.scalar(select(func.count()).where(Submission.user_id == identity.user_id, unfinished)) or 0
+        mine = Submission.user_id == identity.user_id, Submission.trial.is_(None)
+        pending = database.scalar(select(func.count()).where(*mine, unfinished)) or 0
     return Me(
         handle=identity.handle,
         role=identity.role,
@@ -41,6 +42,7 @@ def get_me(identity: Reader) -> Me:
         pending=pending,
         pending_limit=settings().pending_limit,
         hourly_limit=settings().hourly_limit,
+        run_hourly_limit=settings().run_hourly_limit,
     )
 
 

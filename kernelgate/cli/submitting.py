@@ -1,4 +1,4 @@
-"""`submit`, `result` and `cancel`."""
+"""`submit`, `run`, `result` and `cancel`."""
 
 from __future__ import annotations
 
@@ -38,6 +38,27 @@ def submit(stage: str, file: Path, as_json: bool, no_wait: bool, gpu: str | None
             return
         if not as_json:
             click.echo(f"submission {made['id']}", err=True)
+        _watch(remote, made["id"], quiet=as_json)
+        finish(remote, made["id"], as_json=as_json)
+
+
+@click.command()
+@click.argument("stage")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--case", default="first", show_default=True, metavar="NAME", help="The case to run, as the stage lists it."
+)
+@click.option("--inputs", default="", metavar="JSON", help="Values of your own: '{\"scores\": [[0, 1.5]]}'.")
+@click.option("--json", "as_json", is_flag=True, help="Print the finished run as JSON and no progress.")
+def run(stage: str, file: Path, case: str, inputs: str, as_json: bool) -> None:
+    """Run one case of STAGE with FILE on the server: its inputs, what came out, what should have, and what was printed.
+
+    No attempt is counted and no board sees it. The exit status is that of `submit`: 0 where the case is right.
+    """
+    with server() as remote:
+        form = {"stage": stage, "run": case, **({"inputs": inputs} if inputs else {})}
+        sent = {"file": (file.name, file.read_bytes(), "application/octet-stream")}
+        made = remote.json("POST", "/submit", data=form, files=sent)
         _watch(remote, made["id"], quiet=as_json)
         finish(remote, made["id"], as_json=as_json)
 
@@ -132,4 +153,4 @@ def path_part(text: str) -> str:
     return text
 
 
-commands = [submit, result, cancel]
+commands = [submit, run, result, cancel]

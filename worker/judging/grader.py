@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from kernelgate import stage_file
 from kernelgate.protocol import Table
+from kernelgate.reasons import Reason
 from kernelgate.seams import AFTER
 from kernelgate.stages import Case, Stage, StageError, Tolerance
-from worker.judging.arrays import STORED, Float64, RawTensor
+from worker.judging.arrays import STORED, Float64, RawTensor, stored_as
+from worker.judging.failures import Failure
 from worker.judging.short_form import ShortForm
 
 Arrays = dict[str, NDArray[Any]]
@@ -43,8 +45,10 @@ class CaseOutcome:
 class Grader:
     """The functions of one stage, from its files or derived from its stage.py. Errors are ours: `judge_error`."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, own: Mapping[str, Sequence[float]] | None = None) -> None:
+        """own: values of inputs that take the place of those made here, in every case."""
         self.stage = stage
+        self._own = own or {}
         self._short = ShortForm(stage, stage.form, _load(stage, stage_file.FILE, ())) if stage.form else None
         self._module: Any = self._short or _load(stage, "grader.py", ("inputs", "reference"))
         self._drawing: Any = self._short or (
@@ -77,7 +81,8 @@ class Grader:
     def made(self, case: Case, rng: np.random.Generator) -> Arrays:
         """Inputs of a case from a generator of the caller's, e.g. for one timed call."""
         made = self._module.inputs(case, rng)
-        return {name: np.ascontiguousarray(array) for name, array in made.items()}
+        arrays = {name: np.ascontiguousarray(array) for name, array in made.items()}
+        return {**arrays, **_own_arrays(case, arrays, self.dtypes(case, arrays), self._own)} if self._own else arrays
 
     def foresee(self, case: Case, inputs: Arrays) -> None:
         """Starts computing the reference of a case on a thread, while a compiler or a GPU is waited for."""
@@ -189,6 +194,26 @@ class Grader:
         """The stage's exported tables over the cases that ran; none where grader.py has no `experiment`."""
         make = getattr(self._module, "experiment", None)
         return tuple(make({outcome.case.name: outcome for outcome in outcomes})) if make else ()
+
+
+def _own_arrays(case: Case, made: Arrays, dtypes: Mapping[str, str], own: Mapping[str, Sequence[float]]) -> Arrays:
+    """Own values in the form of the inputs they replace. Raises Failure where they do not fit.
+
+    Of floating-point inputs alone: a whole number may be an index, and a reference believes its indices.
+    """
+    free = [name for name in made if "float" in dtypes[name]]
+    fitting = {}
+    for name, values in own.items():
+        if name not in free:
+            what = f"{name!r} takes no values of your own; these inputs do: {', '.join(free) or 'none'}"
+            raise Failure(Reason.OWN_INPUTS, f"Case {case.name}: {what}.", case=case.name)
+        array = made[name]
+        if array.size != len(values):
+            what = f"{name} has {array.size} values, of shape {list(array.shape)}; {len(values)} were given"
+            raise Failure(Reason.OWN_INPUTS, f"Case {case.name}: {what}.", case=case.name)
+        with np.errstate(over="ignore"):
+            fitting[name] = stored_as(np.asarray(values, dtype=np.float64), dtypes[name]).reshape(array.shape)
+    return fitting
 
 
 def dtypes_of(case: Case, inputs: Arrays) -> dict[str, str]:

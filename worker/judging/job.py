@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kernelgate.protocol import KernelResources, Table, Timing
+from kernelgate.protocol import KernelResources, Table, Timing, Trial
 from kernelgate.stages import Case, Stage
 from worker.judging.arrays import RawTensor
 from worker.judging.grader import Arrays, Grader
@@ -34,6 +34,7 @@ class Job:
     source: the submission's text. seed: hex, of all inputs. cancelled: asked often; true ends the grading.
     finding: a sentence on what was found beside the grading, which changes no verdict.
     held: why the time is kept from every board until an administrator has looked at it; "" for no reason.
+    trial: the one case that is run, where nothing is judged beyond it.
     output, log: bounded text that the submission or a compiler printed. machine: facts for the result; tables likewise.
     """
 
@@ -54,10 +55,14 @@ class Job:
     explain: Callable[[Ask], None] = nothing
     finding: str = ""
     held: str = ""
+    trial: Trial | None = None
 
     @cached_property
     def cases(self) -> tuple[Case, ...]:
-        """What is judged: the stage's listed cases, then those drawn for this grading."""
+        """What is judged: the stage's listed cases, then those drawn for this grading; of a trial its one case."""
+        if self.trial is not None:
+            runnable = self.stage.runnable
+            return tuple(case for case in runnable if case.name == self.trial.case) or runnable[:1]
         return (*self.stage.spec.cases, *self.grader.drawn(self.seed))
 
     @cached_property

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from kernelgate.db import notify, transaction
 from kernelgate.models import EventRow, ResultRow, Submission, now
-from kernelgate.protocol import EventKind, Result
+from kernelgate.protocol import EventKind, Result, Trial
 from kernelgate.settings import settings
 from kernelgate.verdicts import State
 
@@ -37,6 +37,7 @@ class Lease:
     round: int
     attempt: int
     owner: str
+    trial: Trial | None = None
 
     def holds(self) -> ColumnElement[bool]:
         return and_(
@@ -64,11 +65,19 @@ def claim(submission_id: str, owner: str) -> Lease | None:
                 lease_until=moment + timedelta(seconds=settings().lease_s),
                 claimed_at=moment,
             )
-            .returning(Submission.stage, Submission.filename, Submission.source, Submission.round, Submission.attempt)
+            .returning(
+                Submission.stage,
+                Submission.filename,
+                Submission.source,
+                Submission.round,
+                Submission.attempt,
+                Submission.trial,
+            )
         ).one_or_none()
         if row is None:
             return None
-        lease = Lease(submission_id, row.stage, row.filename, row.source, row.round, row.attempt, owner)
+        trial = Trial.model_validate(row.trial) if row.trial is not None else None
+        lease = Lease(submission_id, row.stage, row.filename, row.source, row.round, row.attempt, owner, trial)
         write_event(session, lease, EventKind.STATE, {"state": State.RUNNING, "attempt": lease.attempt})
         return lease
 
@@ -96,7 +105,7 @@ def finish(lease: Lease, result: Result, worker: str) -> None:
     """Writes a result and ends the submission, in one transaction. Raises LeaseLostError, and then wrote nothing."""
     timing = result.timing
     with transaction() as session:
-        _end(session, lease, {"state": State.DONE, **_columns(result)})
+        _end(session, lease, {"state": State.DONE, **({} if lease.trial else _columns(result))})
         session.add(
             ResultRow(
                 submission_id=lease.submission_id,

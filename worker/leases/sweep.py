@@ -99,8 +99,9 @@ def give_up(session: Session, row: Submission, why: str) -> None:
         backend=None if row.backend is None else Backend(row.backend),
         seed="",
     )
-    row.state, row.verdict, row.reason, row.finished_at = State.DONE, result.verdict, result.reason, now()
-    row.held = None
+    row.state, row.finished_at = State.DONE, now()
+    if row.trial is None:
+        row.verdict, row.reason, row.held = result.verdict, result.reason, None
     session.add(
         ResultRow(
             submission_id=row.id,

@@ -55,6 +55,7 @@ def _grade(lease: Lease, sandbox: Sandbox, heartbeat: Heartbeat) -> None:
             seed=new_seed(),
             progress=Reported(lease),
             cancelled=heartbeat.stop_asked,
+            trial=lease.trial,
         )
     except Cancelled:
         if heartbeat.lost.is_set():
