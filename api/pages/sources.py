@@ -50,7 +50,8 @@ def source_page(request: Request, id: SubmissionId, viewer: Viewer, catalog: Sta
         other = _other(database, against, stage, viewer, catalog) if against else None
         compared = _compared(database, submission, against) if other is not None else None
     language = stage.spec.language if stage else "text"
-    marked = faults(Result.model_validate(row.body), submission.filename) if row is not None else []
+    source = submission.source.decode("utf-8", "replace")
+    marked = faults(Result.model_validate(row.body), submission.filename, source) if row is not None else []
     comparable = [("starter", "the starter")] if stage else []
     comparable += [
         (each.id, f"{each.id[:8]}: {_title(each)}, {each.created_at:%Y-%m-%d %H:%M} UTC") for each in earlier
@@ -66,7 +67,7 @@ def source_page(request: Request, id: SubmissionId, viewer: Viewer, catalog: Sta
         comparable=comparable,
         compared=compared,
         other=dict(comparable).get(against, against),
-        diff=None if other is None else changes(other, submission.source.decode("utf-8", "replace")),
+        diff=None if other is None else changes(other, source, language),
     )
 
 

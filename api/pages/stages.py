@@ -13,21 +13,21 @@ from starlette.responses import RedirectResponse, Response
 from api.auth import Identity
 from api.body import Upload, read_form
 from api.catalog import Catalog, standing
-from api.dependencies import Bell, StageCatalog, StageName, Submitter, Viewer
+from api.dependencies import Bell, Reader, StageCatalog, StageName, Submitter, Viewer
 from api.negotiation import HtmlRoute
+from api.pages.answers import answer
+from api.pages.onward import may_read_solution
 from api.pages.site.environment import origin, page, wait_words
 from api.pages.standing import own_submissions, reached
-from api.pages.text.faults import Fault, faults
-from api.pages.text.highlighting import highlight
+from api.pages.text.highlighting import highlight, numbered
 from api.pages.text.lesson import render_lesson
 from api.problems import Refusal
 from api.source import size_limit
-from api.submissions import Sent, create, find, newest_result
+from api.submissions import Sent, create, find
 from api.submitted import read_submission
 from api.views import stage_view
 from kernelgate.db import transaction
 from kernelgate.models import Submission
-from kernelgate.protocol import Result
 from kernelgate.stages import Stage
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
@@ -38,24 +38,41 @@ _NUMBER = re.compile(r"[+-]?(\d{1,20}/0*[1-9]\d{0,18}|\d{1,20}(\.\d{0,20})?|\.\d
 @router.get("/stages/{stage}")
 def stage_page(request: Request, stage: StageName, viewer: Viewer, catalog: StageCatalog) -> Response:
     found = catalog.stage(stage)
-    earlier = request.query_params.get("from")
-    loaded = _loaded(earlier, viewer, catalog) if earlier else None
+    earlier, beside = request.query_params.get("from"), request.query_params.get("answer")
+    loaded = _loaded(request, earlier or beside or "", viewer, catalog) if earlier or beside else None
+    if loaded is not None and not earlier:
+        loaded = loaded._replace(source=None)
     return _show(request, found, viewer, loaded=loaded)
 
 
+@router.get("/stages/{stage}/solution")
+def solution_page(request: Request, stage: StageName, viewer: Reader, catalog: StageCatalog) -> Response:
+    """The solution that ships with a stage, for whoever has passed it, where the stage shows sources to solvers."""
+    found = catalog.stage(stage)
+    with transaction() as database:
+        if not (viewer.reads_all or may_read_solution(database, found, viewer)):
+            raise Refusal(
+                "missing_role", "The solution is shown to those who have passed the stage, where the stage allows."
+            )
+    lines = numbered(found.text(f"solution/{found.spec.file}").encode(), found.spec.language)
+    return page(request, "solution.html", stage=found, lines=lines)
+
+
 class Loaded(NamedTuple):
-    """A submission's source to go on with, and where its grading stopped."""
+    """What to go on with: a source, and the answer to it, which stands beside the editor.
 
-    source: str
-    faults: list[Fault]
+    source: None where the draft or the starter is to be edited.
+    """
+
+    source: str | None
+    answer: dict[str, Any] | None = None
 
 
-def _loaded(submission_id: str, viewer: Identity | None, catalog: Catalog) -> Loaded:
+def _loaded(request: Request, submission_id: str, viewer: Identity | None, catalog: Catalog) -> Loaded:
     with transaction() as database:
         submission = find(database, submission_id[:64], viewer, catalog)
-        row = newest_result(database, submission.id)
-        found = faults(Result.model_validate(row.body), submission.filename) if row is not None else []
-        return Loaded(submission.source.decode("utf-8", "replace"), found)
+        context = answer(request, database, submission, viewer, catalog)
+        return Loaded(submission.source.decode("utf-8", "replace"), context)
 
 
 def _show(
@@ -72,16 +89,19 @@ def _show(
         view = stage_view(stage, standing(database, stage))
         mine = reached(database, viewer.user_id, {stage.name: stage}).get(stage.name) if viewer else None
         earlier = own_submissions(database, viewer.user_id, stage.name) if viewer else []
+    beside = loaded.answer if loaded else None
     context: dict[str, Any] = {
+        **(beside or {}),
         "stage": view,
         "lesson": render_lesson(stage.name, stage.text("lesson.md")),
         "signature": highlight(stage.spec.seam.signature, stage.spec.language),
         "done_when": stage.spec.done_when,
         "downloads": [name for name in view.files if not name.startswith("figures/")],
         "starter": stage.starter,
-        "source": loaded.source if loaded else stage.starter,
-        "loaded": loaded is not None,
-        "faults": [fault._asdict() for fault in loaded.faults] if loaded else [],
+        "source": stage.starter if loaded is None or loaded.source is None else loaded.source,
+        "loaded": loaded is not None and loaded.source is not None,
+        "answer": beside is not None,
+        "runnable": stage.runnable,
         "earlier": earlier,
         "limit": size_limit(stage),
         "mine": mine,
@@ -125,7 +145,7 @@ def _store(viewer: Identity, sent: Sent, catalog: Catalog) -> Submission:
 
 
 def _refused(request: Request, stage: Stage, viewer: Identity, source: str | None, refusal: Refusal) -> Response:
-    kept = Loaded(source, []) if source is not None else None
+    kept = Loaded(source) if source is not None else None
     response = _show(request, stage, viewer, loaded=kept, problem=refusal)
     response.headers.update(refusal.headers)
     return response

@@ -62,6 +62,8 @@ class Visit:
     def end(self) -> list[str]:
         """Forgets the person. Returns the complaints."""
         found, self.complaints = self.complaints, []
+        if self.page.url.startswith(self.url):
+            self.page.evaluate("sessionStorage.clear()")
         self.page.goto("about:blank")
         self.context.clear_cookies()
         inside = self.context.new_cdp_session(self.page)

@@ -16,7 +16,7 @@ from kernelgate.accounts import create_user
 from kernelgate.models import Role, User, WorkerRow, now
 from kernelgate.settings import ROOT
 from kernelgate.stage_folders import load_stages
-from tests.browser.conftest import AXE, HONEST, WRONG, Open
+from tests.browser.conftest import AXE, HONEST, VERDICT_MS, WRONG, Open
 from tests.browser.gallery import attention, gpu_workers
 from tests.browser.gradings import store
 from tests.conftest import Service
@@ -137,7 +137,7 @@ def test_what_was_written_before_signing_in_is_there_after_it(visit: Open) -> No
     with page.expect_request("**/submit"):
         page.keyboard.press("Control+Enter")
         page.keyboard.press("Control+Enter")
-    page.wait_for_url("**/submissions/*")
+    expect(page.locator("#answer-body")).to_be_visible(timeout=VERDICT_MS)
     expect(opened.go("/me/submissions").locator("tbody tr")).to_have_count(1)
 
 

@@ -3,20 +3,20 @@
  *
  * All of it stands on a plain form with a file field and a text area, which is what is sent.
  */
-import type { Editor, Fault } from "./editor";
+import { Beside } from "./beside";
+import { Drafts } from "./drafts";
+import type { Editor } from "./editor";
+import { Sending, type Try } from "./sending";
 
-interface Draft {
-  text: string;
-  at: number;
-}
+type Enhance = (root: ParentNode) => void;
 
-export function bench(form: HTMLFormElement): void {
+export function bench(form: HTMLFormElement, enhance: Enhance): void {
   const area = form.querySelector<HTMLTextAreaElement>("textarea[name=source]");
   const file = form.querySelector<HTMLInputElement>("input[type=file]");
   const status = form.querySelector<HTMLElement>(".status");
-  if (!area || !file || !status) return;
-  const workplace = new Workplace(form, area, file, status);
-  workplace.start();
+  const workbench = form.closest<HTMLElement>(".workbench");
+  if (!area || !file || !status || !workbench) return;
+  new Workplace(form, area, file, status, workbench, enhance).start();
 }
 
 async function sourceOf(id: string): Promise<string | null> {
@@ -26,36 +26,45 @@ async function sourceOf(id: string): Promise<string | null> {
 
 class Workplace {
   readonly #starter: string;
-  readonly #key: string;
   readonly #limit: number;
+  readonly #drafts: Drafts;
+  readonly #sending: Sending;
+  readonly #beside: Beside;
   #editor: Editor | null = null;
   #saving = 0;
-  #sent = false;
 
   constructor(
     private readonly form: HTMLFormElement,
     private readonly area: HTMLTextAreaElement,
     private readonly file: HTMLInputElement,
     private readonly status: HTMLElement,
+    workbench: HTMLElement,
+    enhance: Enhance,
   ) {
     this.#starter = area.dataset.starter ?? area.defaultValue;
-    this.#key = `draft:${form.dataset.owner ?? ""}:${form.dataset.stage ?? ""}`;
     this.#limit = Number(form.dataset.limit) || 262_144;
+    this.#drafts = new Drafts(form.dataset.owner ?? "", form.dataset.stage ?? "");
+    this.#sending = new Sending(form);
+    this.#beside = new Beside(workbench, enhance, () => this.answered());
   }
 
   start(): void {
-    this.adopt();
     this.restore();
     this.area.addEventListener("input", () => this.changed(this.area.value));
     this.area.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.form.requestSubmit();
+      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      this.press(event.shiftKey);
     });
     this.file.addEventListener("change", () => void this.take(this.file.files?.[0]));
-    this.form.addEventListener("submit", (event) => this.send(event));
+    this.form.addEventListener("submit", (event) => void this.send(event));
     this.action("reset", () => this.reset());
     const comparison = this.form.querySelector<HTMLSelectElement>('select[data-action="compare"]');
     comparison?.addEventListener("change", () => void this.compare(comparison));
     this.drops();
+    this.#beside.onLine((line) => void this.open().then((editor) => editor.go(line)));
+    this.#beside.onValues((values, name) => this.own(values, name));
+    this.#beside.watch();
     const seen = new IntersectionObserver((entries) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;
       seen.disconnect();
@@ -64,56 +73,48 @@ class Workplace {
     seen.observe(this.area);
   }
 
+  /** As the button of that name does. */
+  private press(run: boolean): void {
+    const button = this.form.querySelector<HTMLButtonElement>(run ? "button[name=run]" : "button[type=submit]:not([name])");
+    if (button && !button.disabled) this.form.requestSubmit(button);
+  }
+
   private action(name: string, act: (button: HTMLElement) => void): void {
     const button = this.form.querySelector<HTMLElement>(`[data-action="${name}"]`);
     button?.addEventListener("click", () => act(button));
   }
 
-  private async open(): Promise<void> {
-    const { openEditor } = await import("./editor");
-    const host = document.createElement("div");
-    host.className = "editor";
-    this.area.before(host);
-    this.area.hidden = true;
-    this.#editor = openEditor(host, {
-      text: this.area.value,
-      language: this.form.dataset.language === "cpp" ? "cpp" : "python",
-      label: `Source of ${this.form.dataset.file ?? "the submission"}`,
-      changed: (text) => this.changed(text),
-      submit: () => this.form.requestSubmit(),
-    });
-    this.#editor.point(JSON.parse(this.form.dataset.faults ?? "[]") as Fault[]);
-  }
+  #opening: Promise<Editor> | null = null;
 
-  /** What was written before signing in is the account's from then on, unless its own draft is newer. */
-  private adopt(): void {
-    if (!this.form.dataset.owner) return;
-    const key = `draft::${this.form.dataset.stage ?? ""}`;
-    const visitors = this.draft(key);
-    if (!visitors) return;
-    try {
-      if (visitors.at > (this.draft()?.at ?? 0)) localStorage.setItem(this.#key, JSON.stringify(visitors));
-      localStorage.removeItem(key);
-    } catch {
-      // A storage that takes nothing keeps the visitor's draft where it is.
-    }
+  private open(): Promise<Editor> {
+    this.#opening ??= import("./editor").then(({ openEditor }) => {
+      const host = document.createElement("div");
+      host.className = "editor";
+      this.area.before(host);
+      this.area.hidden = true;
+      this.#editor = openEditor(host, {
+        text: this.area.value,
+        language: this.form.dataset.language === "cpp" ? "cpp" : "python",
+        seam: { name: this.form.dataset.seam ?? "", signature: this.form.dataset.signature ?? "" },
+        label: `Source of ${this.form.dataset.file ?? "the submission"}`,
+        changed: (text) => this.changed(text),
+        submit: () => this.press(false),
+        run: () => this.press(true),
+      });
+      this.#editor.mark(this.#beside.faults());
+      return this.#editor;
+    });
+    return this.#opening;
   }
 
   private restore(): void {
-    const draft = this.draft();
+    const draft = this.#drafts.newest();
     if (!draft || draft.text === this.#starter || this.area.value !== this.area.defaultValue) return;
-    if (this.form.dataset.loaded !== undefined) return;
+    // A submission that was chosen to go on with stands before an older draft, but not before what was made of it.
+    const { loaded } = this.form.dataset;
+    if (loaded !== undefined && (!loaded || draft.from !== loaded)) return;
     this.area.value = draft.text;
     this.say(`Your draft of ${new Date(draft.at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}`);
-  }
-
-  private draft(key = this.#key): Draft | null {
-    try {
-      const value = JSON.parse(localStorage.getItem(key) ?? "null") as Partial<Draft> | null;
-      return typeof value?.text === "string" && typeof value.at === "number" ? { text: value.text, at: value.at } : null;
-    } catch {
-      return null;
-    }
   }
 
   private changed(text: string): void {
@@ -123,13 +124,13 @@ class Workplace {
   }
 
   private keep(text: string): void {
-    try {
-      if (text === this.#starter) localStorage.removeItem(this.#key);
-      else localStorage.setItem(this.#key, JSON.stringify({ text, at: Date.now() } satisfies Draft));
-      this.say(text === this.#starter ? "The starter, unchanged" : "Draft kept in this browser");
-    } catch {
-      this.say("The draft does not fit into this browser's storage; it is kept until you leave");
+    const { loaded } = this.form.dataset;
+    if (text === this.#starter) {
+      this.#drafts.drop();
+      return this.say("The starter, unchanged");
     }
+    const kept = this.#drafts.keep({ text, at: Date.now(), ...(loaded ? { from: loaded } : {}) });
+    this.say(kept ? "Draft kept in this browser" : "The draft does not fit into this browser’s storage; it is kept until you leave");
   }
 
   private replace(text: string): void {
@@ -202,20 +203,55 @@ class Workplace {
     );
   }
 
-  private send(event: SubmitEvent): void {
-    // A second press of the keys while the first is on its way would be a second submission.
-    if (this.#sent) return event.preventDefault();
-    this.#sent = true;
-    addEventListener("pageshow", () => (this.#sent = false), { once: true });
+  /** Sends the file from here and shows what comes of it beside it. */
+  private async send(event: SubmitEvent): Promise<void> {
+    event.preventDefault();
     clearTimeout(this.#saving);
     this.keep(this.area.value);
-    this.say("Sending…");
-    const button = this.form.querySelector<HTMLButtonElement>("[type=submit]");
-    if (button) {
-      button.disabled = true;
-      // Coming back by the Back button must find a form that can be sent again.
-      addEventListener("pageshow", () => (button.disabled = false), { once: true });
-    }
+    const run = (event.submitter as HTMLButtonElement | null)?.name === "run";
+    if (this.#sending.busy) return; // a second press of the keys while the first is on its way would be a second submission
+    this.say(run ? "Sending the run…" : "Sending…");
+    this.#editor?.sent();
+    const made = await this.#sending.send(this.what(run));
+    if ("problem" in made) return this.refuse(made.problem, made.signedOut);
+    this.#editor?.mark([]);
+    this.say(run ? "Running one case" : "Submitted");
+    if (!(await this.#beside.show(made.id))) location.assign(`/submissions/${made.id}`);
+  }
+
+  private what(run: boolean): Try {
+    if (!run) return {};
+    const chosen = this.form.querySelector<HTMLSelectElement>("select[data-action=case]");
+    const own = this.form.querySelector<HTMLTextAreaElement>("#own-values");
+    return { run: chosen?.value || "first", inputs: own?.value.trim() || undefined };
+  }
+
+  private refuse(problem: string, signedOut: boolean): void {
+    this.say(problem, true);
+    if (!signedOut) return;
+    const link = document.createElement("a");
+    link.href = `/sign-in?next=/stages/${this.form.dataset.stage ?? ""}`;
+    link.textContent = "Sign in again";
+    this.status.append(" ", link, "; what you wrote stays here.");
+  }
+
+  /** The answer is final: its lines are marked. */
+  private answered(): void {
+    this.#editor?.mark(this.#beside.faults());
+    if (this.#sending.sent) this.say(document.getElementById("answer-body")?.dataset.announce ?? "");
+  }
+
+  /** Values of a case, to be changed and run. */
+  private own(values: string, name: string): void {
+    const chosen = this.form.querySelector<HTMLSelectElement>("select[data-action=case]");
+    if (chosen) chosen.value = name;
+    const place = this.form.querySelector<HTMLTextAreaElement>("#own-values");
+    const around = place?.closest("details");
+    if (!place || !around) return;
+    around.open = true;
+    place.value = values;
+    place.focus();
+    place.scrollIntoView({ block: "nearest" });
   }
 
   private say(text: string, bad = false): void {

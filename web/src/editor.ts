@@ -4,7 +4,7 @@
  * It lives in a shadow root: there CodeMirror adopts constructed style sheets, which the page's policy against inline
  * styles does not concern. Colours are the page's custom properties, which shine through.
  */
-import { closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
+import { closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { cpp } from "@codemirror/lang-cpp";
 import { python } from "@codemirror/lang-python";
@@ -12,9 +12,10 @@ import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, syntaxHighl
 import { lintGutter, setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { unifiedMergeView } from "@codemirror/merge";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
-import { Compartment, EditorState, type Extension } from "@codemirror/state";
+import { ChangeSet, Compartment, EditorState, Text, type Extension, type Line } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { completion, type Seam } from "./completion";
 
 const COLOURS = HighlightStyle.define([
   { tag: [tags.keyword, tags.operatorKeyword, tags.controlKeyword], color: "light-dark(#8a2aa0, #d39bf0)" },
@@ -41,6 +42,10 @@ const LOOK = EditorView.theme({
   "&.cm-focused .cm-matchingBracket": { backgroundColor: "color-mix(in srgb, var(--accent) 22%, transparent)" },
   ".cm-panels": { backgroundColor: "var(--sunken)", color: "var(--ink)" },
   ".cm-tooltip": { backgroundColor: "var(--raised)", color: "var(--ink)", border: "1px solid var(--line-strong)" },
+  ".cm-tooltip .cm-about": { padding: "4px 8px", maxWidth: "36em", fontSize: "12.5px" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", maxHeight: "14em" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]": { background: "var(--accent)", color: "var(--accent-ink)" },
+  ".cm-completionDetail": { fontStyle: "normal", opacity: "0.75", marginLeft: "0.2em" },
   ".cm-deletedChunk": { backgroundColor: "var(--bad-soft)" },
   ".cm-changedLine": { backgroundColor: "var(--good-soft) !important" },
   ".cm-changedText": { background: "color-mix(in srgb, var(--good) 28%, transparent) !important" },
@@ -51,8 +56,10 @@ export interface EditorOptions {
   text: string;
   language: "python" | "cpp";
   label: string;
+  seam: Seam;
   changed: (text: string) => void;
   submit: () => void;
+  run: () => void;
 }
 
 /** A line of the text, counted from 1, and what a compiler or a traceback said about it. */
@@ -65,26 +72,85 @@ export interface Editor {
   text(): string;
   replace(text: string): void;
   compare(original: string | null): void;
-  point(faults: readonly Fault[]): void;
+  /** From now on `mark` speaks of the text as it is at this moment, wherever its lines have moved to meanwhile. */
+  sent(): void;
+  /** Marks lines of the text that was sent last, and nothing else. */
+  mark(faults: readonly Fault[]): void;
+  /** Puts the cursor on a line of the text that was sent last. */
+  go(line: number): void;
   focus(): void;
 }
 
 export function openEditor(host: HTMLElement, options: EditorOptions): Editor {
   const root = host.attachShadow({ mode: "open", delegatesFocus: true });
   const comparison = new Compartment();
+  let was = Text.of(options.text.split("\n"));
+  let since: ChangeSet = ChangeSet.empty(was.length);
   const view = new EditorView({
     root,
     parent: root,
-    state: EditorState.create({ doc: options.text, extensions: [extensions(options), comparison.of([])] }),
+    state: EditorState.create({
+      doc: options.text,
+      extensions: [
+        extensions(options),
+        comparison.of([]),
+        EditorView.updateListener.of((update) => {
+          if (update.docChanged) since = since.compose(update.changes);
+        }),
+      ],
+    }),
   });
+  const sent = (): void => {
+    was = view.state.doc;
+    since = ChangeSet.empty(was.length);
+  };
+  sent();
+  const place = (line: number): Line => {
+    const then = was.line(Math.min(Math.max(line, 1), was.lines));
+    return view.state.doc.lineAt(since.mapPos(then.from, 1));
+  };
   return {
     text: () => view.state.doc.toString(),
     replace: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } }),
     compare: (original) => view.dispatch({ effects: comparison.reconfigure(original === null ? [] : against(original)) }),
-    point: (faults) => point(view, faults),
+    sent,
+    mark: (faults) => {
+      const found = faults.map((fault): Diagnostic => {
+        const { from, to } = place(fault.line);
+        return { from, to, severity: "error", message: fault.message };
+      });
+      view.dispatch(setDiagnostics(view.state, found.sort((a, b) => a.from - b.from)));
+    },
+    go: (line) => {
+      view.dispatch({ selection: { anchor: place(line).from }, effects: EditorView.scrollIntoView(place(line).from, { y: "center" }) });
+      view.focus();
+    },
     focus: () => view.focus(),
   };
 }
+
+/**
+ * What is typed over a selection is put there by the editor: left to itself the browser keeps the look of what it replaces as an
+ * inline style, which the page's policy refuses.
+ */
+const typedOver = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { main, ranges } = view.state.selection;
+    const text = event.data;
+    if (event.inputType !== "insertText" || !text || main.empty || ranges.length > 1 || view.composing) return false;
+    event.preventDefault();
+    const insert = () =>
+      view.state.update({
+        changes: { from: main.from, to: main.to, insert: text },
+        selection: { anchor: main.from + text.length },
+        userEvent: "input.type",
+        scrollIntoView: true,
+      });
+    const handled = view.state.facet(EditorView.inputHandler).some((handle) => handle(view, main.from, main.to, text, insert));
+    if (!handled) view.dispatch(insert());
+    return true;
+  },
+});
 
 function extensions(options: EditorOptions): Extension {
   return [
@@ -95,6 +161,8 @@ function extensions(options: EditorOptions): Extension {
     indentOnInput(),
     bracketMatching(),
     closeBrackets(),
+    completion(options.language, options.seam),
+    typedOver,
     highlightActiveLine(),
     highlightSelectionMatches(),
     indentUnit.of("    "),
@@ -107,8 +175,10 @@ function extensions(options: EditorOptions): Extension {
       if (update.docChanged) options.changed(update.state.doc.toString());
     }),
     keymap.of([
+      { key: "Mod-Shift-Enter", run: () => (options.run(), true) },
       { key: "Mod-Enter", run: () => (options.submit(), true) },
       ...closeBracketsKeymap,
+      ...completionKeymap,
       ...defaultKeymap,
       ...searchKeymap,
       ...historyKeymap,
@@ -119,15 +189,4 @@ function extensions(options: EditorOptions): Extension {
 
 function against(original: string): Extension {
   return unifiedMergeView({ original, mergeControls: false, gutter: true, collapseUnchanged: { margin: 4, minSize: 6 } });
-}
-
-function point(view: EditorView, faults: readonly Fault[]): void {
-  const found = faults.map((fault): Diagnostic => {
-    const line = view.state.doc.line(Math.min(Math.max(fault.line, 1), view.state.doc.lines));
-    return { from: line.from, to: line.to, severity: "error", message: fault.message };
-  });
-  const first = found[0];
-  if (!first) return;
-  const ordered = [...found].sort((a, b) => a.from - b.from);
-  view.dispatch(setDiagnostics(view.state, ordered), { selection: { anchor: first.from }, scrollIntoView: true });
 }

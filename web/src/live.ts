@@ -27,11 +27,14 @@ interface StateEvent {
 const MARKS = { right: "✓", wrong: "✗", failed: "!" } as const;
 const WORDS = { right: "right", wrong: "wrong", failed: "failed" } as const;
 
-export function live(root: HTMLElement, enhance: (root: ParentNode) => void): void {
+/** `root` says where its events come from, and from which page it is swapped when they have ended. `done`: called then. */
+export function live(root: HTMLElement, enhance: (root: ParentNode) => void, done = (): void => undefined): void {
   const address = root.dataset.events;
   if (!address) return;
   const source = new EventSource(address);
-  const page = new Progress(root);
+  const from = root.dataset.from ?? location.href;
+  const page = new Progress(root, from);
+  let finishing = false;
   const on = <T>(kind: string, act: (data: T) => void): void =>
     source.addEventListener(kind, (event) => {
       const said = JSON.parse((event as MessageEvent<string>).data) as { data: T };
@@ -41,10 +44,17 @@ export function live(root: HTMLElement, enhance: (root: ParentNode) => void): vo
   const finish = async (): Promise<void> => {
     source.close();
     page.stop();
-    if (!(await swap([root.id], enhance))) setTimeout(() => void finish(), 2000);
-    const headline = document.querySelector<HTMLElement>("[data-announce]");
-    if (headline) announce(headline.dataset.announce ?? "");
-    document.title = document.querySelector<HTMLElement>("[data-title]")?.dataset.title ?? document.title;
+    if (finishing || !root.isConnected) return; // the last events come two at once; another answer may stand here by now
+    finishing = true;
+    if (!(await swap([root.id], enhance, { from, whatever: true }))) {
+      finishing = false;
+      setTimeout(() => void finish(), 2000);
+      return;
+    }
+    const headline = document.getElementById(root.id);
+    if (headline?.dataset.announce) announce(headline.dataset.announce);
+    if (headline?.dataset.title) document.title = headline.dataset.title;
+    done();
   };
   on<PhaseEvent>("phase", (data) => page.phase(data));
   on<CaseEvent>("case", (data) => page.case(data));
@@ -60,7 +70,7 @@ export function live(root: HTMLElement, enhance: (root: ParentNode) => void): vo
   page.queue(enhance);
 }
 
-function announce(text: string): void {
+export function announce(text: string): void {
   const status = document.getElementById("announcer");
   if (status) status.textContent = text;
 }
@@ -70,13 +80,16 @@ class Progress {
   #over = false;
   #drawing = false;
 
-  constructor(private readonly root: HTMLElement) {}
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly from: string,
+  ) {}
 
   /** While it waits, its place in the queue is asked for every few seconds. */
   queue(enhance: (root: ParentNode) => void): void {
     const again = (): void => {
       if (this.#over || !document.getElementById("queue-place")) return;
-      setTimeout(() => void swap(["queue-place"], enhance).then(again), 3000);
+      setTimeout(() => void swap(["queue-place"], enhance, { from: this.from }).then(again), 3000);
     };
     again();
   }
@@ -148,7 +161,7 @@ class Progress {
   measure(): void {
     if (this.#drawing || this.#over) return;
     this.#drawing = true;
-    void swap(["converging"], () => undefined).finally(() => setTimeout(() => (this.#drawing = false), 250));
+    void swap(["converging"], () => undefined, { from: this.from }).finally(() => setTimeout(() => (this.#drawing = false), 250));
   }
 
   private say(text: string): void {

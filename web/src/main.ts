@@ -31,8 +31,8 @@ function confirmed(form: HTMLFormElement): void {
 }
 
 each(document, "[data-theme-switch]", themeSwitch);
-each<HTMLFormElement>(document, "form.bench-form", bench);
-each(document, "[data-events]", (root) => live(root, enhance));
+each<HTMLFormElement>(document, "form.bench-form", (form) => bench(form, enhance));
+each(document, "[data-events]:not(#answer-body)", (root) => live(root, enhance));
 each<HTMLSelectElement>(document, "select[data-submits]", (select) =>
   select.addEventListener("change", () => select.form?.requestSubmit()),
 );

@@ -1,21 +1,29 @@
 /** Parts of a page that are kept current: fetched as the page they stand on, and swapped where they differ. */
 type Enhance = (root: ParentNode) => void;
 
-async function fetchPage(address: string): Promise<Document | null> {
+export async function fetchPage(address: string): Promise<Document | null> {
   const response = await fetch(address, { headers: { accept: "text/html" }, credentials: "same-origin" });
   if (!response.ok) return null;
   return new DOMParser().parseFromString(await response.text(), "text/html");
 }
 
-/** Swaps the elements with these ids for those of the page as it is now. Returns whether the page could be read. */
-export async function swap(ids: readonly string[], enhance: Enhance): Promise<boolean> {
-  const fresh = await fetchPage(location.href).catch(() => null);
+/**
+ * Swaps the elements with these ids for those of a page as it is now, this one by default. Returns whether it could be read.
+ *
+ * What a reader is at is left alone: what has the focus, what is ticked. `whatever`: swapped all the same.
+ */
+export async function swap(
+  ids: readonly string[],
+  enhance: Enhance,
+  { from = location.href, whatever = false }: { from?: string; whatever?: boolean } = {},
+): Promise<boolean> {
+  const fresh = await fetchPage(from).catch(() => null);
   if (!fresh) return false;
   for (const id of ids) {
     const old = document.getElementById(id);
     const next = fresh.getElementById(id);
-    if (!old || !next || old.dataset.as === next.outerHTML || old.contains(document.activeElement)) continue;
-    if (old.querySelector("input:checked")) continue; // what a reader has ticked is not taken away
+    if (!old || !next || old.dataset.as === next.outerHTML) continue;
+    if (!whatever && (old.contains(document.activeElement) || old.querySelector("input:checked"))) continue;
     next.dataset.as = next.outerHTML;
     const adopted = document.adoptNode(next);
     old.replaceWith(adopted);

@@ -11,11 +11,11 @@ interface State {
   normalizer: number;
   numerator: number;
 }
-const EMPTY: State = { alpha: 1, rowMax: -Infinity, normalizer: 0, numerator: 0 };
+const EMPTY: State = { alpha: NaN, rowMax: -Infinity, normalizer: 0, numerator: 0 };
 
 export function step(before: State, scores: readonly number[], values: readonly number[]): State {
   const rowMax = Math.max(before.rowMax, ...scores);
-  const alpha = Math.exp(before.rowMax - rowMax);
+  const alpha = Math.exp(before.rowMax - rowMax); // 0 for the first tile, whose old sums are empty
   const weights = scores.map((score) => Math.exp(score - rowMax));
   return {
     alpha,
@@ -141,10 +141,10 @@ class Walk {
     const entries: [string, number, number][] = [
       ["m, running maximum", state.rowMax, before.rowMax],
       ["α = exp(m − m′)", state.alpha, 1],
-      ["l, exponential mass", state.normalizer, before.normalizer],
-      ["acc, weighted values", state.numerator, before.numerator],
-      ["acc / l, output so far", state.numerator / state.normalizer, before.numerator / before.normalizer],
-      ["m + log l, log-sum-exp", state.rowMax + Math.log(state.normalizer), before.rowMax + Math.log(before.normalizer)],
+      ["ℓ, normalizer", state.normalizer, before.normalizer],
+      ["u, numerator", state.numerator, before.numerator],
+      ["u / ℓ, output so far", state.numerator / state.normalizer, before.numerator / before.normalizer],
+      ["m + log ℓ, log-sum-exp", state.rowMax + Math.log(state.normalizer), before.rowMax + Math.log(before.normalizer)],
     ];
     for (const [name, value, old] of entries) {
       const box = make("div", this.#done && value !== old ? "changed" : "");
@@ -159,9 +159,9 @@ class Walk {
     const text = make("p", "small quiet");
     text.setAttribute("role", "status");
     const state = states[this.#done] ?? EMPTY;
-    if (this.#done === 0) text.textContent = "Before the first tile: m is −∞, l and acc are 0.";
+    if (this.#done === 0) text.textContent = "Before the first tile: m is −∞, ℓ and u are 0.";
     else {
-      const moved = state.alpha !== 1 ? `the maximum moved, so l and acc were scaled by α = ${shown(state.alpha)}` : "the maximum stayed, so α is 1";
+      const moved = state.alpha !== 1 ? `the maximum moved, so ℓ and u were scaled by α = ${shown(state.alpha)}` : "the maximum stayed, so α is 1";
       const end = this.#done === count ? " All tiles are done." : "";
       text.textContent = `After tile ${this.#done} of ${count}: ${moved}.${end}`;
     }

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kernelgate.protocol import Result
+from kernelgate.reasons import Reason
 from kernelgate.text import line
 from kernelgate.verdicts import Verdict
 
@@ -25,9 +26,14 @@ class Fault(NamedTuple):
     message: str
 
 
-def faults(result: Result, filename: str) -> list[Fault]:
-    """At most MOST, the one to look at first in front: a compiler's first error, or where a traceback ends."""
-    if result.verdict in (Verdict.COMPILE_ERROR, Verdict.RUNTIME_ERROR):
+def faults(result: Result, filename: str, source: str = "") -> list[Fault]:
+    """At most MOST, the one to look at first in front: a compiler's first error, or where a traceback ends.
+
+    source: the file, where a message quotes a line of it and does not say which one it is.
+    """
+    if result.reason == Reason.KERNEL_ERROR:
+        pointed = [*_quoted(result.log, source)] or [*_last_named(result, filename)] or [*_in_message(result)]
+    elif result.verdict in (Verdict.COMPILE_ERROR, Verdict.RUNTIME_ERROR):
         pointed = [*_of_compiler(result.log, filename)] or [*_last_named(result, filename)] or [*_in_message(result)]
     else:
         pointed = [*_in_message(result)]
@@ -35,6 +41,18 @@ def faults(result: Result, filename: str) -> list[Fault]:
     for fault in pointed:
         found.setdefault(fault.line, fault.message)
     return [Fault(number, message) for number, message in list(found.items())[:MOST]]
+
+
+def _quoted(log: str, source: str) -> Iterator[Fault]:
+    """The line of a kernel that Triton quotes last before its caret; it counts from the kernel's own first line."""
+    said = [each for each in log.splitlines() if each.strip()]
+    carets = [at for at, each in enumerate(said) if each.strip() == "^" and at]
+    if not carets:
+        return
+    wanted = said[carets[-1] - 1].strip()
+    for number, text in enumerate(source.splitlines(), 1):
+        if text.strip() == wanted:
+            yield Fault(number, line(said[-1].strip(), 300))
 
 
 def _of_compiler(log: str, filename: str) -> Iterator[Fault]:
