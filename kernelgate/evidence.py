@@ -48,7 +48,7 @@ def evidence(result: Result, labels: Mapping[str, str] | None = None) -> str:
         *_recovered(result),
         *_timing(result.timing, words),
         *_kernels(result.resources),
-        *_cases(result.cases),
+        *_cases(result.cases, passed=result.verdict.passes),
     ]
     return "\n".join([*_aligned(rows), *_printed("OUTPUT", result.output), *_printed("LOG", result.log)]) + "\n"
 
@@ -168,11 +168,13 @@ def _kernels(resources: tuple[KernelResources, ...]) -> Iterator[tuple[str, str]
         yield "  …", f"{len(resources) - KERNELS_SHOWN} more"
 
 
-def _cases(cases: tuple[CaseReport, ...]) -> Iterator[tuple[str, str]]:
+def _cases(cases: tuple[CaseReport, ...], *, passed: bool) -> Iterator[tuple[str, str]]:
+    """passed: the cases that did not run are then those that this machine cannot run."""
     if not cases:
         return
-    right = sum(case.state == "right" for case in cases)
-    yield "CASES", f"{right} of {len(cases)} right"
+    right, left = (sum(case.state == state for case in cases) for state in ("right", "not_run"))
+    more = f"; {left} more need a GPU" if passed and left else ""
+    yield "CASES", f"{right} of {len(cases) - left if more else len(cases)} right{more}"
     for case in cases[:CASES_SHOWN]:
         worst = max((tensor.max_abs_error for tensor in case.tensors), default=None)
         took = "" if case.ms is None else f"  {case.ms:.1f} ms"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Path, Request
 from fastapi.concurrency import run_in_threadpool
+from sqlalchemy import select
 from starlette.responses import RedirectResponse, Response
 
-from api.auth import Identity, by_session, identify, set_cookie
+from api.auth import Identity, identify, set_cookie
 from api.body import read_form, validated
 from api.dependencies import Reader, Submitter, Viewer, same_site
 from api.negotiation import HtmlRoute
@@ -17,8 +19,9 @@ from api.problems import Refusal
 from api.schemas import NewToken, TokenBody
 from api.sign_in import Opened, accept_invite, find_invite, local_page, sign_in, sign_up
 from api.tokens import own_token, tokens_of
+from kernelgate.accounts import digest
 from kernelgate.db import transaction
-from kernelgate.models import Scope
+from kernelgate.models import Scope, Token
 from kernelgate.settings import settings
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
@@ -74,13 +77,13 @@ async def post_sign_up(request: Request) -> Response:
     fields = await read_form(request)
     handle, onward = str(fields.get("handle", ""))[:100], local_page(str(fields.get("next", "")))
     known = await run_in_threadpool(identify, request)
-    if known is not None and known.handle == handle.strip():  # a reload of the page that this form was answered with
-        return RedirectResponse("/me/tokens", 303)
+    if known is not None and known.handle == handle.strip():  # the form was sent twice
+        return RedirectResponse(f"/welcome?{urlencode({'next': onward})}", 303)
     try:
         opened = await run_in_threadpool(sign_up, request, handle)
     except Refusal as refusal:
         return _door(request, "sign-up", problem=refusal, handle=handle, next=onward)
-    return _welcome(request, opened, onward)
+    return _welcome(opened, onward)
 
 
 @router.get("/invite/{secret}")
@@ -98,15 +101,38 @@ async def post_invite(request: Request, secret: InviteSecret) -> Response:
             raise
         invite = await run_in_threadpool(find_invite, secret)
         return _door(request, "invite", problem=refusal, handle=handle, invite=invite)
-    return _welcome(request, opened)
+    return _welcome(opened)
 
 
-def _welcome(request: Request, opened: Opened, onward: str = "/") -> Response:
-    """The account's first token: whoever loses it needs an administrator, for there is no password."""
-    request.state.identity = by_session(opened.cookie)
-    response = page(request, "welcome.html", opened=opened, next=onward if onward != "/" else "/stages")
+WELCOME, _SHOWN_S = "kernelgate_welcome", 600
+
+
+def _welcome(opened: Opened, onward: str = "/") -> Response:
+    """To the page that shows the account's first token. It goes there in a cookie of that page alone, so that a reload shows it
+    again for some minutes: whoever loses it needs an administrator, for there is no password."""
+    response = RedirectResponse(f"/welcome?{urlencode({'next': onward})}", 303)
     set_cookie(response, opened.cookie)
+    secure = settings().cookie_secure
+    response.set_cookie(
+        WELCOME, opened.token or "", _SHOWN_S, path="/welcome", httponly=True, samesite="strict", secure=secure
+    )
     return response
+
+
+@router.get("/welcome")
+def welcome(request: Request, viewer: Reader) -> Response:
+    """The first token of whoever has just made an account; later, and for everybody else, the page of tokens."""
+    secret, onward = request.cookies.get(WELCOME, ""), local_page(request.query_params.get("next"))
+    with transaction() as database:
+        known = select(Token.id).where(Token.hash == digest(secret), Token.user_id == viewer.user_id)
+        if database.scalar(known) is None:
+            return RedirectResponse("/me/tokens", 303)
+    return page(request, "welcome.html", token=secret, next=onward if onward != "/" else "/stages")
+
+
+@router.get("/me")
+def me(viewer: Reader) -> Response:  # noqa: ARG001 - to be signed in
+    return RedirectResponse("/me/tokens", 303)
 
 
 @router.get("/me/tokens")

@@ -17,6 +17,12 @@ from api.problems import Refusal
 from kernelgate.settings import ROOT
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
+FOR = {
+    "For students": ("submitting", "grading", "cli", "api", "triton", "emulator", "measuring"),
+    "For teachers and authors": ("stages", "exploits"),
+    "For operators": ("deploy", "settings", "sandbox", "threat-model"),
+}
+"""Documents by who looks them up, in the order to read them; the others are listed last."""
 _TITLE = re.compile(r"\A\s*# (.+)\n")
 _LESSON = re.compile(r"\]\(\.\./graders/(\w+)/lesson\.md\)")
 """A link to a lesson in the repository; here the stage's page has it."""
@@ -35,8 +41,11 @@ def documents() -> dict[str, tuple[str, str]]:
 
 @router.get("/docs")
 def contents(request: Request, viewer: Viewer) -> Response:  # noqa: ARG001 - the header shows the viewer
-    found = {name: title for name, (title, _) in documents().items()}
-    return page(request, "docs.html", title="Documentation", name="", found=found, lesson=None)
+    known = documents()
+    groups = {group: {name: known[name][0] for name in names if name in known} for group, names in FOR.items()}
+    rest = {name: title for name, (title, _) in known.items() if not any(name in names for names in FOR.values())}
+    groups["How the service works"] = rest
+    return page(request, "docs.html", title="Documentation", name="", groups=groups, lesson=None)
 
 
 @router.get("/docs/{name}")

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Query, Request
+from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from api.boards import whole_board
-from api.catalog import standings
+from api.catalog import Standing, standings
 from api.dependencies import StageCatalog, StageName, Viewer
 from api.leaderboard import Each, Entry, Places
 from api.negotiation import HtmlRoute
 from api.pages.drawings.places import marks_of, placed, scale_of, spread
+from api.pages.right_first import Right, right_first
 from api.pages.site.environment import page, query
 from api.schemas import Leaderboard
 from kernelgate.db import transaction
@@ -29,17 +31,22 @@ class Top(NamedTuple):
     stage: Stage
     board: Leaderboard
     open: bool
+    right: list[Right]
 
 
 @router.get("/leaderboard")
 def boards(request: Request, viewer: Viewer, catalog: StageCatalog) -> Response:  # noqa: ARG001 - the header shows the viewer
     with transaction() as database:
         states = standings(database, catalog.stages())
-        found = [
-            Top(each, whole_board(database, each, gpu=None).page(database, TOP, 0), states[name].open)
-            for name, each in catalog.stages().items()
-        ]
+        found = [_top(database, each, states[name]) for name, each in catalog.stages().items()]
     return page(request, "leaderboards.html", tops=found)
+
+
+def _top(database: Session, stage: Stage, standing: Standing) -> Top:
+    whole = whole_board(database, stage, gpu=None)
+    empty = stage.spec.gate is not None and not len(whole.places)
+    right = right_first(database, stage.name, whole.frozen_at)[:TOP] if empty else []
+    return Top(stage, whole.page(database, TOP, 0), standing.open, right)
 
 
 @router.get("/leaderboard/{stage}")
@@ -61,6 +68,8 @@ def board(
         if who:
             whole = whole.only(lambda entry: who.lower() in entry.user.lower())
         shown = whole.page(database, PAGE, offset)
+        gated_and_empty = found.spec.gate is not None and not everyone
+        right = right_first(database, found.name, whole.frozen_at) if gated_and_empty else []
     timed = found.spec.ranking is Ranking.SPEEDUP
     handle = viewer.handle if viewer else ""
     marks = marks_of(found, whole.model) if timed and not who else []
@@ -78,6 +87,8 @@ def board(
         everyone=len(everyone),
         histogram=spread_out.seen_by(everyone.of_user.get(handle, ())) if spread_out else None,
         mine=_mine(everyone, handle),
+        right=right,
+        fewest=sorted(right, key=lambda each: (each.by_attempts, each.at))[:TOP],
         links=_links(request, len(whole.places), offset),
     )
 

@@ -10,6 +10,7 @@ from api.negotiation import HtmlRoute
 from api.pages.archive import archive
 from api.pages.drawings.history import histories
 from api.pages.site.environment import page
+from api.pages.standing import outcomes
 from api.paging import filtered, submissions_page
 from api.problems import Refusal
 from api.submissions import find
@@ -28,11 +29,14 @@ def mine(request: Request, viewer: Reader, catalog: StageCatalog) -> Response:
     wanted = filtered(viewer.user_id, stage=stage or None, verdict=verdict_of(asked.get("verdict")))
     with transaction() as database:
         found = submissions_page(request, database, wanted, limit=PAGE, before=asked.get("before") or None)
+        notes = outcomes(database, [item.id for item in found.items])
         shown = histories(database, viewer.user_id, catalog.stages(), stage) if first else []
     return page(
         request,
         "mine.html",
         histories=shown,
+        outcomes=notes,
+        chosen=chosen if (chosen := asked.get("chosen", "")).isdecimal() else "",
         found=found,
         stages=catalog.stages(),
         stage=stage,
@@ -46,8 +50,7 @@ def compare(request: Request, viewer: Reader, catalog: StageCatalog) -> Response
     """The two chosen submissions, the later one against the earlier. Raises Refusal unless they are two of one stage."""
     chosen = request.query_params.getlist("pick")[:10]
     if len(set(chosen)) != 2:
-        detail = f"Two submissions are compared, and {len(set(chosen))} were chosen."
-        raise Refusal("invalid_field", detail, field="query.pick", accepted="two submissions of one stage")
+        return RedirectResponse(f"/me/submissions?chosen={len(set(chosen))}", 303)
     with transaction() as database:
         earlier, later = sorted(
             (find(database, each[:64], viewer, catalog) for each in chosen), key=lambda s: s.created_at

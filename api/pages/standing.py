@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import case, func, select
+from sqlalchemy import cast, func, select
+from sqlalchemy.dialects.postgresql import JSONPATH
 from sqlalchemy.orm import Session, defer
 
 from api.queues import live_workers
-from kernelgate.models import StageSwitch, Submission, User
+from kernelgate.models import ResultRow, StageSwitch, Submission, User
 from kernelgate.stages import Stage
+from kernelgate.text import line
 from kernelgate.verdicts import State, Verdict, passing
 
 _BEST_FIRST = {verdict: place for place, verdict in enumerate(Verdict)}
@@ -50,25 +52,52 @@ class Now(NamedTuple):
 
 
 def reached(database: Session, user_id: int, stages: Mapping[str, Stage]) -> dict[str, Reached]:
-    """By stage, for every one of these that the user has submitted to."""
+    """By stage, for every one of these that the user has submitted to.
+
+    As on boards, attempts are graded submissions up to the one that passed; what is tried after it is none.
+    """
     found: dict[str, Reached] = {}
-    counts = case((Submission.held.is_(None), Submission.verdict))
     rows = database.execute(
-        select(Submission.stage, counts, func.count())
+        select(Submission.stage, Submission.verdict, Submission.held)
         .where(Submission.user_id == user_id, Submission.state != State.CANCELLED, Submission.trial.is_(None))
-        .group_by(Submission.stage, counts)
+        .order_by(Submission.created_at, Submission.id)
     )
-    for stage, word, count in rows:
+    for stage, word, held in rows:
         if stage not in stages:
             continue
-        before = found.get(stage, Reached(0, None, stages[stage].spec.gate is not None))
-        if word == Verdict.JUDGE_ERROR:
-            found.setdefault(stage, before)
+        before = found.setdefault(stage, Reached(0, None, stages[stage].spec.gate is not None))
+        if word is None or word == Verdict.JUDGE_ERROR:
             continue
-        candidates = [verdict for verdict in (before.best, Verdict(word) if word else None) if verdict]
+        attempts = before.attempts + (not before.passed)
+        candidates = [verdict for verdict in (before.best, None if held else Verdict(word)) if verdict]
         best = min(candidates, key=lambda verdict: _BEST_FIRST[verdict], default=None)
-        found[stage] = before._replace(attempts=before.attempts + count, best=best)
+        found[stage] = before._replace(attempts=attempts, best=best)
     return found
+
+
+class Outcome(NamedTuple):
+    """What a list of submissions says of one besides its verdict: the named mistake, and how many cases were right."""
+
+    mistake: str | None
+    right: int
+    ran: int
+
+
+def outcomes(database: Session, submissions: Iterable[str]) -> dict[str, Outcome]:
+    """By submission, of its newest judging."""
+    body = ResultRow.body
+    paths = ('$.cases[*] ? (@.state == "right")', '$.cases[*] ? (@.state != "not_run")')
+    states = [func.jsonb_path_query_array(body, cast(path, JSONPATH)) for path in paths]
+    rows = database.execute(
+        select(
+            Submission.id,
+            body["mistake"]["title"].as_string(),
+            *(func.jsonb_array_length(each) for each in states),
+        )
+        .join(ResultRow, (ResultRow.submission_id == Submission.id) & (ResultRow.round == Submission.round))
+        .where(Submission.id.in_([*submissions]))
+    )
+    return {row[0]: Outcome(row[1] and line(row[1], 160), row[2], row[3]) for row in rows}
 
 
 def latest_accepted(database: Session, stages: Mapping[str, Stage], count: int = 8) -> list[Latest]:

@@ -95,7 +95,7 @@ def judged(stage: Stage, mistake: str | None, backend: Backend) -> Result:
                 name: RawTensor(case.dtype, tensor.shape, _bytes(tensor, case.dtype))
                 for name, tensor in grader.reference(case, inputs, mistake).items()
             }
-        report, found = judge_case(stage, CaseOutcome(case, inputs, outputs, grader.reference(case, inputs)), 3.1)
+        report, found = judge_case(grader, CaseOutcome(case, inputs, outputs, grader.reference(case, inputs)), 3.1)
         reports.append(report)
         wrong = wrong or found
     timed = stage.spec.ranking is Ranking.SPEEDUP

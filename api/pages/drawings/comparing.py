@@ -41,7 +41,9 @@ def compared(before: Graded, after: Graded) -> Compared:
 
 
 def _right(before: Result | None, after: Result | None) -> Iterator[Delta]:
-    yield from _delta("Cases right", _count(before), _count(after), "{:.0f}", more_is_better=True)
+    """As a difference: of a count, a share says nothing."""
+    for row in _delta("Cases right", _count(before), _count(after), "{:.0f}", more_is_better=True):
+        yield row._replace(change=f"{int(row.after) - int(row.before):+d}".replace("-", "−")) if row.change else row
 
 
 def _count(result: Result | None) -> int | None:

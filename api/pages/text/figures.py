@@ -33,7 +33,7 @@ class Presets(BaseModel):
 
 
 class Step(NamedTuple):
-    """The state (m, l, acc) after a tile, and the factor alpha that brought the old state to the new maximum."""
+    """The state (m, ℓ, u) after a tile, and the factor alpha that brought the old state to the new maximum."""
 
     scores: list[float]
     alpha: float
@@ -88,6 +88,6 @@ def _table(preset: Preset) -> Markup:
     )
     return Markup(
         '<table class="table"><caption>{}: {}</caption><thead><tr><th scope="col">tile</th><th scope="col">scores</th>'
-        '<th scope="col" class="number">α</th><th scope="col" class="number">m</th><th scope="col" class="number">l</th>'
-        '<th scope="col" class="number">acc</th></tr></thead><tbody>{}</tbody></table>'
+        '<th scope="col" class="number">α</th><th scope="col" class="number">m</th><th scope="col" class="number">ℓ</th>'
+        '<th scope="col" class="number">u</th></tr></thead><tbody>{}</tbody></table>'
     ).format(preset.title, end, rows)
