@@ -28,7 +28,8 @@ const COLOURS = HighlightStyle.define([
 ]);
 
 const LOOK = EditorView.theme({
-  "&": { height: "100%", color: "var(--ink)", backgroundColor: "var(--surface)", fontSize: "13.5px" },
+  // A flex item of the host, which would else be as wide as the longest line and scroll the gutter away.
+  "&": { height: "100%", flex: "1", minWidth: "0", color: "var(--ink)", backgroundColor: "var(--surface)", fontSize: "13.5px" },
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.6", overflow: "auto" },
   ".cm-content": { caretColor: "var(--ink)", padding: "8px 0" },
