@@ -53,24 +53,33 @@ class Fit(Enum):
 
 @dataclass
 class Standing:
-    """One variant in the cases so far. shown: whether it explained a value, and not only that there was none."""
+    """One variant in the cases so far. shown: whether it explained a value, and not only that there was none.
+
+    absent: right cases in which the variant has no value. A kernel may see to that, so it counts only where nothing was shown.
+    """
 
     name: str
     explained: int = 0
     differed: int = 0
+    absent: int = 0
     shown: bool = False
     contradicted: bool = False
 
     def stands(self, wrong: int) -> bool:
         """Whether it can still be the mistake. wrong: cases in all; a fourth of them may be off, by rounding or beside it."""
-        return not self.contradicted and 4 * self.differed <= wrong and (self.explained > 0 or self.differed < 3)
+        return (
+            not self.contradicted
+            and 4 * self.differed <= wrong
+            and (self.explained > 0 or self.differed + self.absent < 3)
+        )
 
     def certain(self) -> bool:
         return self.shown and self.explained >= 3 + 3 * self.differed
 
     def explains(self) -> bool:
         """One case without any number is no explanation; several are, if no other variant fits."""
-        return (self.shown or self.explained > 1) and self.explained >= 3 * self.differed
+        against = self.differed if self.shown else self.differed + self.absent
+        return (self.shown or self.explained > 1) and self.explained >= 3 * against
 
 
 def mistakes_of(
@@ -181,6 +190,8 @@ def _consider(grader: Grader, outcome: CaseOutcome, compared: Mapping[str, Compa
     if fit is Fit.EXPLAINS:
         standing.explained += 1
         standing.shown |= shown
+    elif fit is Fit.DIFFERS and _right(compared):
+        standing.absent += 1
     elif fit is not Fit.SAYS_NOTHING:
         standing.differed += 1
         standing.contradicted |= fit is Fit.CONTRADICTS and _right(compared)

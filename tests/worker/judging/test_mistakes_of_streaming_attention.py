@@ -122,6 +122,18 @@ def test_a_variant_that_fails_in_other_places_is_not_taken_for_it() -> None:
     assert names(Kernel(maximum="own")) == []
 
 
+def test_a_sum_that_is_rounded_is_named() -> None:
+    """By the one case that shows it; other cases are right with it too."""
+    small = next(case for case in STAGE.spec.cases if case.name == "small_addends")
+    large = next(case for case in STAGE.spec.cases if case.name == "large_scores")
+    inputs = GRADER.inputs(small, SEED)
+    expected, variant = GRADER.reference(small, inputs), GRADER.reference(small, inputs, "narrow_accumulator")
+    wrong = CaseOutcome(small, inputs, {"out": written(variant["out"].astype(np.float32), small.dtype)}, expected)
+    assert "narrow_accumulator" in [
+        each.name for each in mistakes_of(GRADER, [wrong, outcome(large, Kernel(), None, None)])
+    ]
+
+
 def test_scales_that_are_nobodys_get_no_name() -> None:
     assert names(Kernel(), scale=1.3) == []
     assert names(Kernel(reset_at=32)) == []
