@@ -90,9 +90,10 @@ def grade(
             _judge(job, run, judged)
     except Failure as failure:
         _note_failure(job, judged, failure)
-        if judged.wrong is None:
+        if judged.wrong is None or failure.reason is Reason.RACE:
             return _failed(job, backend, judged, failure)
-        # An earlier case was wrong: the earliest evidence decides, and it teaches more than where that led to.
+        # An earlier case was wrong: the earliest evidence decides, and it teaches more than where that led to. A race is the
+        # cause of wrong values and never their consequence; it is looked for in some cases only, and any may be the first.
     with phases.during(Phase.JUDGE):
         fitting = judged.fitting
         if judged.wrong and fitting is None:
