@@ -36,7 +36,7 @@ up: $(SERVICE) $(WEB)
 
 # One test process a core, at most 4: each runs a Postgres, a broker and a service of its own. Files stay whole, because
 # their tests share what is slow to make, but for a few whose tests are long; tests/conftest.py says which, and puts them first.
-SPREAD ?= -n $(shell n=$$(nproc 2>/dev/null || echo 1); echo $$((n > 4 ? 4 : n))) --dist loadgroup --no-loadscope-reorder
+SPREAD ?= -n $(shell n=$$(nproc 2>/dev/null || echo 1); echo $$((n > 4 ? 4 : n))) --dist loadfile --no-loadscope-reorder
 
 test: $(DEV) $(WEB) chromium
 	@$(BIN)/python -m pytest $(SPREAD) $(ARGS)
