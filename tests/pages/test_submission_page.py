@@ -84,6 +84,8 @@ def test_recovered_weights_stand_beside_the_true_ones(site: Site) -> None:
     assert '<path d="M0 0h1v1h-1z" fill="currentColor" fill-opacity="1.0"/>' in text, "the true map's first cell"
     assert '<path d="M1 1h1v1h-1z" fill="#7d55f0" fill-opacity="1.0"/>' in text, "a weight that is none"
     assert weights.maps(found.model_copy(update={"got": "AAAA"})) is None
+    said_alone = found.model_copy(update={"rows": 0, "columns": 0, "got": "", "want": "", "text": ()})
+    assert weights.maps(said_alone) is None
 
 
 def test_an_error_names_its_line(site: Site) -> None:

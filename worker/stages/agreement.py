@@ -16,6 +16,8 @@ from worker.judging.grader import Arrays, Grader
 from worker.recording.seam import DTYPES, Kind, Parameter, seam_of
 
 SEED = "a9ee" * 8
+FEW = 3
+"""Cases of each kind that are looked at: an author waits for this, and what fits three fits the others."""
 
 
 def disagreements(stage: Stage) -> Iterator[str]:
@@ -23,8 +25,9 @@ def disagreements(stage: Stage) -> Iterator[str]:
     yield from _unknown_mistakes(stage)
     try:
         grader = Grader(stage)
-        for case in (*stage.short().spec.cases, *grader.drawn(SEED)):
-            if not case.needs_gpu and (found := list(_of_case(grader, case))):
+        few = [case for case in (*stage.short().spec.cases[:FEW], *grader.drawn(SEED)[:FEW]) if not case.needs_gpu]
+        for number, case in enumerate(few):
+            if found := list(_of_case(grader, case, with_mistakes=number == 0)):
                 yield from found
                 return
     except (Exception, SystemExit) as error:  # an author's code may raise anything
@@ -38,7 +41,7 @@ def _unknown_mistakes(stage: Stage) -> Iterator[str]:
             yield f"{example.path.name} must show the mistake {example.mistake!r}; the stage has {', '.join(known) or 'none'}"
 
 
-def _of_case(grader: Grader, case: Case) -> Iterator[str]:
+def _of_case(grader: Grader, case: Case, *, with_mistakes: bool) -> Iterator[str]:
     grader.check(case)
     inputs = grader.inputs(case, SEED)
     misfits = list(_of_seam(grader, case, inputs)) if grader.stage.spec.language == "cuda" else []
@@ -46,10 +49,7 @@ def _of_case(grader: Grader, case: Case) -> Iterator[str]:
         yield from misfits
         return
     expected = grader.reference(case, inputs)
-    for name in grader.stage.spec.tensors:
-        if name not in expected and not grader.stage.form:
-            yield f"case {case.name}: reference gives no {name!r}; [tensors] has it, and so does every answer"
-    for mistake in grader.stage.spec.mistakes:
+    for mistake in grader.stage.spec.mistakes if with_mistakes else ():
         if mistake.violation is None and set(made := grader.reference(case, inputs, mistake.name)) != set(expected):
             yield f"case {case.name}: mistake {mistake.name} gives {sorted(made)}; the truth has {sorted(expected)}"
 

@@ -36,11 +36,13 @@ class Maps(NamedTuple):
 
 
 def maps(found: Recovered) -> Maps | None:
-    """Both maps; None where they do not hold rows × columns cells."""
+    """Both maps; None where there are none, or they do not hold rows × columns cells."""
     size = found.rows * found.columns
+    if not 0 < size <= MOST_CELLS:
+        return None
     drawn = [Map(title, list(_shades(_cells(cells, size), found.columns))) for title, cells in
              (("true", found.want), ("the submission's", found.got))]  # fmt: skip
-    if not 0 < size <= MOST_CELLS or not all(each.shades for each in drawn):
+    if not all(each.shades for each in drawn):
         return None
     most = max(found.rows, found.columns)
     return Maps(found.rows, found.columns, drawn, list(range(16, most, 16)))

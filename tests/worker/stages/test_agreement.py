@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.settings import ROOT
-from kernelgate.stage_folders import load_stage
+from kernelgate.stage_folders import load_stage, load_stages
 from tests.long_form import long_form
 from worker.sandbox import Sandbox
 from worker.stages.agreement import disagreements
@@ -117,3 +117,8 @@ def test_derived_tolerances_are_shown_to_the_author(tmp_path: Path, sandbox: San
     report = verify(folder, sandbox, only="tolerances")
     assert [check.name for check in report.checks] == ["agreement", "tolerances"]
     assert "places: by_hand 0 + 0·|want|" in report.checks[1].detail
+
+
+@pytest.mark.parametrize("name", sorted(load_stages(ROOT / "graders")[0]))
+def test_shipped_stages_agree_with_themselves(name: str) -> None:
+    assert list(disagreements(load_stage(ROOT / "graders" / name))) == []
