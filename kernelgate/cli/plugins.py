@@ -21,7 +21,7 @@ _OFFLINE = {"user": "accounts", "token": "accounts", "invite": "accounts"}
 """Commands that need no HTTP client, and which plug-in has them: it alone is loaded."""
 
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Submit", ("submit", "result", "cancel", "stages", "leaderboard", "login", "logout")),
+    ("Submit", ("submit", "run", "result", "cancel", "stages", "leaderboard", "login", "logout")),
     ("On this machine", ("check", "bench", "stage", "doctor")),
     ("Run the service", ("up", "serve", "worker", "migrate", "settings")),
     ("Accounts (on the database)", ("user", "token", "invite")),
