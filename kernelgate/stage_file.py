@@ -15,7 +15,7 @@ from typing import Any
 from kernelgate import case_lines
 from kernelgate.case_lines import CaseLine
 from kernelgate.languages import LANGUAGES
-from kernelgate.seams import DTYPES, OF_THE_CASE, SeamError, SeamLine, names_in, parse
+from kernelgate.seams import DTYPES, OF_THE_CASE, Role, SeamError, SeamLine, names_in, parse
 
 FILE = "stage.py"
 FORM = b"short form 1\n"
@@ -259,7 +259,7 @@ def _spec(
         "order": source.literal("order"),
         "language": language,
         "file": source.literal("file", name + LANGUAGES[language].suffix),
-        "backends": BACKENDS[language],
+        "backends": _backends(language, seams),
         "ranking": "speedup" if measured else "first_accepted",
         "seam": _seam_of(source, language, seams),
         "limits": {**LIMITS[language], **source.literal("limits", {})},
@@ -277,6 +277,12 @@ def _spec(
     if gate is not None:
         spec["gate"] = {"speedup": gate}
     return spec | {key: source.literal(key) for key in PASSED_ON if key in source.values}
+
+
+def _backends(language: str, seams: Mapping[str, SeamLine]) -> list[str]:
+    """A card replays no array that is read and written in place: such a CUDA stage is played on the CPU everywhere."""
+    in_place = any(each.role is Role.INOUT for seam in seams.values() for each in seam.arguments)
+    return ["emulator"] if language == "cuda" and in_place else BACKENDS[language]
 
 
 def _axes(dims: tuple[str, ...]) -> list[str]:
