@@ -38,7 +38,6 @@ READ_HERE = (
 )
 RUN = ("inputs", "tolerance", "share")
 """Assignments that may hold functions; the worker reads them."""
-FUNCTIONS = ("reference", "accept", "experiment", "workspace")
 BACKENDS = {"cuda": ["gpu", "emulator"], "triton": ["gpu", "interpreter"], "pytorch": ["torch"]}
 LIMITS = {
     "cuda": {"wall_s": 90, "case_s": 10, "memory_mb": 4096, "scratch_mb": 256},
@@ -355,15 +354,15 @@ def _edits(source: _Source) -> Any:
 # --- cases --------------------------------------------------------------------------------------------------------------
 
 
-def case_of(line: CaseLine, seam: SeamLine, values: Mapping[str, Any], number: int = 0) -> dict[str, Any]:
-    """A case of the spec from a line whose values are all drawn. number: of a line that is drawn several times."""
+def case_of(line: CaseLine, seam: SeamLine, values: Mapping[str, Any]) -> dict[str, Any]:
+    """A case of the spec from a line whose values are all drawn."""
     arrays = {each.name for each in seam.arrays}
     params = {key: value for key, value in values.items() if key not in arrays}
     data = {key: value for key, value in values.items() if key in arrays}
     dtype = DTYPES.get(line.dtype) or next(each.dtype for each in seam.judged)
     marks: dict[str, Any] = {mark: True for mark in ("measured", "needs_gpu") if mark in line.marks}
     return {
-        "name": line.name if not number else f"{line.name}_{number}",
+        "name": line.name,
         "title": line.title or _title(line, seam, params, data),
         "group": line.group or ("Profile" if "measured" in line.marks else "By hand" if _literals(data) else "Sizes"),
         "dtype": dtype,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from worker.judging.arrays import RawTensor
+from worker.judging.arrays import numbers_of
 from worker.judging.grader import CaseOutcome, Grader
 
 MOST_VALUES = 48
@@ -23,9 +23,7 @@ def by_hand(grader: Grader, outcome: CaseOutcome, tensor: str) -> tuple[str, ...
     numbers = [f"{name} = {value:g}" for name, value in case.params.items() if _plain(value)]
     lines = [", ".join(numbers)] if numbers else []
     for name, array in outcome.inputs.items():
-        brain = dtypes[name] == "bfloat16"
-        read = RawTensor("bfloat16", array.shape, array.tobytes()).numbers() if brain else array.astype(np.float64)
-        lines.append(f"{name} = {_written(read)}")
+        lines.append(f"{name} = {_written(numbers_of(array, dtypes[name]))}")
     got = outcome.outputs[tensor].numbers()
     both = (f"{tensor}: got {_written(got)}", f"{tensor}: want {_written(want)}")
     return tuple(line[:WIDEST] for line in (*lines[: MOST_LINES - 2], *both))

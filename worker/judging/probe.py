@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kernelgate.protocol import Recovered
 from kernelgate.stages import PROBE
-from worker.judging.arrays import Float64
+from worker.judging.arrays import Float64, stored_as
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays, CaseOutcome, Grader
 from worker.judging.job import Ask
@@ -104,7 +104,7 @@ def _weights(
 ) -> Weights | None:
     case, keys = outcome.case, len(outcome.inputs[linear.name])
     name = next(iter(outcome.expected))
-    one = _one(grader.dtypes(case, outcome.inputs)[linear.name], outcome.inputs[linear.name].dtype)
+    one = stored_as(np.ones(1), grader.dtypes(case, outcome.inputs)[linear.name])
     got: list[Float64] = []
     want: list[Float64] = []
     for row in range(0, min(keys, MOST_ASKED * linear.width), linear.width):
@@ -120,7 +120,3 @@ def _weights(
         return None
     step = 2.0**-7 if outcome.outputs[name].dtype in ("float16", "bfloat16") else 1e-4
     return Weights(np.concatenate(got, axis=2), np.concatenate(want, axis=2), keys, step)
-
-
-def _one(dtype: str, stored: np.dtype[np.generic]) -> NDArray[np.generic]:
-    return np.array(0x3F80, stored) if dtype == "bfloat16" else np.array(1, stored)

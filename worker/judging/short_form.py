@@ -25,6 +25,9 @@ from worker.judging.tolerances import InSequence, Spread
 Arrays = dict[str, NDArray[Any]]
 ENOUGH = 64
 """Of a size that nothing is summed over, so many show what a tolerance has to be."""
+MOST_KEPT = 4096
+_ALLOWED: dict[tuple[str, str], dict[str, Tolerance]] = {}
+"""By version and case, for the process: every grading asks for the same ones, and drawn cases add to them."""
 LARGE = 1 << 20
 """A case of so many values is drawn once for its tolerance."""
 
@@ -36,7 +39,6 @@ class ShortForm:
         self.stage = stage
         self.form = form
         self.module = module
-        self._allowed: dict[str, dict[str, Tolerance]] = {}
         self.experiment = getattr(module, "experiment", None)
 
     # --- inputs -------------------------------------------------------------------------------------------------------
@@ -94,13 +96,16 @@ class ShortForm:
         self, case: Case, inputs: Mapping[str, NDArray[Any]], mistake: str | None = None
     ) -> dict[str, Float64]:
         """The judged tensors in float64, of the truth or of a named mistake; one of another seam's changes nothing here."""
-        arrays = {each.name: numbers_of(inputs[each.name], _dtype(each, case)) for each in self.seam(case).arrays}
+        arrays = self._numbers(case, inputs)
         made = None
         if mistake is not None and set(_asked(self._mistake(mistake))) <= {*case.params, *arrays}:
             made = self._call(self._mistake(mistake), case, arrays)
         if made is None or (case.seam and _count(made) != len(self.seam(case).judged)):
             made = self._call(self._reference(case), case, arrays)
         return self._results(case, made)
+
+    def _numbers(self, case: Case, inputs: Mapping[str, NDArray[Any]]) -> dict[str, Float64]:
+        return {name: numbers_of(inputs[name], dtype) for name, dtype in self.dtypes(case).items()}
 
     def _reference(self, case: Case) -> Callable[..., Any]:
         name = f"reference_{case.seam}" if case.seam else "reference"
@@ -141,15 +146,12 @@ class ShortForm:
     def accept(
         self, case: Case, inputs: Mapping[str, NDArray[Any]], got: Mapping[str, Float64], want: Mapping[str, Float64]
     ) -> dict[str, Float64]:
-        """The right answer nearest to what came, where the stage has an `accept`; it may fail on hostile values."""
-        function = getattr(self.module, "accept", None)
-        if function is None:
-            return dict(want)
-        arrays = {each.name: numbers_of(inputs[each.name], _dtype(each, case)) for each in self.seam(case).arrays}
+        """The right answer nearest to what came, of a stage that defines `accept`; it may fail on hostile values."""
+        arrays = self._numbers(case, inputs)
         order = [each.judged for each in self.seam(case).judged]
         pair = [tuple(values[name].copy() for name in order) for values in (got, want)]
         one = [values[0] if len(order) == 1 else values for values in pair]
-        made = self._call(function, case, {**arrays, "got": one[0], "want": one[1]})
+        made = self._call(self.module.accept, case, {**arrays, "got": one[0], "want": one[1]})
         return self._results(case, made)
 
     # --- what CUDA's seam writes --------------------------------------------------------------------------------------
@@ -231,12 +233,16 @@ class ShortForm:
     def tolerances(self, case: Case) -> dict[str, Tolerance]:
         """Of each judged tensor: the stage's own, or derived, the same for the same sizes and distributions."""
         key = repr((case.seam, case.dtype, sorted(case.params.items()), sorted(case.data.items())))
-        if key not in self._allowed:
-            self._allowed[key] = {
+        known = _ALLOWED.get((self.stage.hash, key))
+        if known is None:
+            known = {
                 each.judged: self._with_share(each.judged, self._stated(each.judged) or derived)
                 for each, derived in zip(self.seam(case).judged, self._derived(case, key), strict=True)
             }
-        return self._allowed[key]
+            if len(_ALLOWED) >= MOST_KEPT:
+                _ALLOWED.clear()
+            _ALLOWED[self.stage.hash, key] = known
+        return known
 
     def _stated(self, tensor: str) -> Tolerance | None:
         match getattr(self.module, "tolerance", {}).get(tensor):
@@ -250,12 +256,10 @@ class ShortForm:
 
     def bounds(self, case: Case, inputs: Mapping[str, NDArray[Any]]) -> dict[str, Float64]:
         """What is allowed element by element, of the tensors that the stage gives a function for."""
-        found = {}
-        arrays = {each.name: numbers_of(inputs[each.name], _dtype(each, case)) for each in self.seam(case).arrays}
-        for tensor, stated in getattr(self.module, "tolerance", {}).items():
-            if callable(stated[0]):
-                found[tensor] = np.asarray(self._call(stated[0], case, arrays), np.float64)
-        return found
+        stated = getattr(self.module, "tolerance", {})
+        functions = {tensor: each[0] for tensor, each in stated.items() if callable(each[0])}
+        arrays = self._numbers(case, inputs) if functions else {}
+        return {tensor: np.asarray(self._call(each, case, arrays), np.float64) for tensor, each in functions.items()}
 
     def _derived(self, case: Case, key: str) -> list[Tolerance]:
         small, judged = self._smaller(case), self.seam(case).judged

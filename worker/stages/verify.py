@@ -19,13 +19,11 @@ from worker.grade import grade, new_seed
 from worker.judging.failures import Cancelled
 from worker.judging.grader import Grader
 from worker.judging.judge import separations
+from worker.judging.mistakes import SEPARATION
 from worker.sandbox import Sandbox
 from worker.stages.agreement import disagreements, told
 from worker.stages.giving_way import GivingWay
 from worker.stages.pool import GradingPool
-
-SEPARATION = 10.0
-"""A named mistake must stand out of the tolerance by this factor in some case, or no submission could be told of it."""
 
 
 @dataclass(frozen=True)
@@ -261,11 +259,10 @@ def _expectations_have_files(stage: Stage) -> Check:
 
 
 def _example(stage: Stage, sandbox: Sandbox, example: Example) -> Check:
-    result = _grade(stage, sandbox, name_of(stage, example))
+    name = name_of(stage, example)
+    result = _grade(stage, sandbox, name)
     if result.verdict is Verdict.TIME_LIMIT is not example.verdict:
-        result = _grade(
-            stage, sandbox, name_of(stage, example)
-        )  # a machine that was busy for a moment is no proof of anything
+        result = _grade(stage, sandbox, name)  # a machine that was busy for a moment is no proof of anything
     return judged(stage, example, result)
 
 
