@@ -191,8 +191,12 @@ class Settings(BaseSettings):
             "clang++. `kernelgate doctor` says which is used."
         ),
     ] = ""
-    emulator_cache: Annotated[
-        str, Field(description="Where the emulator keeps its prebuilt runtimes; empty: `emulator` in the data folder.")
+    build_cache: Annotated[
+        str,
+        Field(
+            description="Where workers keep what compilers made, of our own programs and of submissions, by content; empty: "
+            "`builds` in the data folder."
+        ),
     ] = ""
     check_pass: Annotated[
         bool,

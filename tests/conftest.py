@@ -99,9 +99,7 @@ def own_settings(data_dir: DataDir) -> Iterator[None]:
         # The kernel counts processes by user id: sandboxes of a second test process beside this one need one of their own.
         patch.setenv("KERNELGATE_SANDBOX_UID", str(64123 + 100 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])))
         patch.setenv("KERNELGATE_WORKER_SLOTS", "1")  # what is tested runs on machines of any size
-        patch.setenv(
-            "KERNELGATE_EMULATOR_CACHE", str(ROOT / ".cache" / "emulator")
-        )  # kept: it takes half a minute to build
+        patch.setenv("KERNELGATE_BUILD_CACHE", str(ROOT / ".cache"))  # shared by all test processes, and kept
         forget_settings()
         yield
 

@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
 import shlex
-from collections import OrderedDict
 from collections.abc import Callable
-from threading import Lock
 
 from kernelgate.reasons import Reason
 from worker.emulator.toolchain import Pass, Toolchain, emulator_folder
 from worker.judging.failures import Cancelled, Failure
 from worker.judging.job import never
+from worker.recording import kept
 from worker.sandbox import End, Finished, Limits, Sandbox
 
 COMPILE_LIMITS = Limits(wall_s=90, cpu_s=180, memory_mb=3072, scratch_mb=256, output_kb=512, processes=64)
 LOG_LIMIT = 16_000
-KEPT = 16
-"""Programs that are kept for texts that come again: rejudged files, the same kernels under other comments."""
-_programs: OrderedDict[tuple[str, Pass], bytes] = OrderedDict()
-_lock = Lock()
 
 
 def build(
     toolchain: Toolchain, text: str, which: Pass, sandbox: Sandbox, cancelled: Callable[[], bool] = never
 ) -> bytes:
     """The program of a pass. Raises Failure: `compile_error` says what the compiler could not do, or for how long."""
-    key = (hashlib.sha256(f"{toolchain.folder}\0{text}".encode()).hexdigest(), which)
-    with _lock:
-        known = _programs.get(key)
-    if known is not None:
-        return known
-    made = _built(toolchain, text, which, sandbox, cancelled)
-    with _lock:
-        _programs[key] = made
-        while len(_programs) > KEPT:
-            _programs.popitem(last=False)
-    return made
-
-
-def _built(toolchain: Toolchain, text: str, which: Pass, sandbox: Sandbox, cancelled: Callable[[], bool]) -> bytes:
     compile_it = toolchain.compile_command(which, "submission.cpp", "submission.o")
     link_it = toolchain.link_command(which, ["submission.o"], "submission")
+    name = kept.key("program", str(toolchain.folder), compile_it, link_it, text)
+    known = kept.read(name)
+    if known is None:
+        script = f"{shlex.join(compile_it)} && {shlex.join(link_it)}"
+        known = {"submission": _built(toolchain, script, text, sandbox, cancelled)}
+        kept.write(name, known)
+    return known["submission"]
+
+
+def _built(toolchain: Toolchain, script: str, text: str, sandbox: Sandbox, cancelled: Callable[[], bool]) -> bytes:
     done = sandbox.run(
-        ["/bin/sh", "-c", f"{shlex.join(compile_it)} && {shlex.join(link_it)}"],
+        ["/bin/sh", "-c", script],
         limits=COMPILE_LIMITS,
         files={"submission.cpp": text.encode()},
         collect=["submission"],

@@ -1,7 +1,8 @@
 """A compiler with its flags, and what is compiled once for it: the player with its runtime, and a precompiled header.
 
-Both lie in `<data_dir>/emulator/<hash>`, where the hash covers the compiler, the flags and every file of `kernels/emulator`:
-a new release, or another compiler, makes a new folder. Building takes about 15 s once; several workers wait for one another.
+Both lie in `emulator/<hash>` where builds are kept. The hash covers the compiler, the flags and every file of
+`kernels/emulator`: a new release, or another compiler, makes a new folder. Building takes about 15 s once; several workers wait
+for one another.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from types import ModuleType
 
 from kernelgate.settings import settings
 from worker.emulator.compilers import Compiler, ToolchainError, find_compiler
+from worker.recording import kept
 from worker.recording.native import BuildError, recorder
 
 HEADER = "module.h"
@@ -50,12 +52,6 @@ GCC_CHECKS = ("-fno-sanitize-recover=alignment", "--param", "tsan-distinguish-vo
 # clang++ leaves out a read that a write to the same place follows, which would hide that nothing had been written there.
 CLANG_CHECKS = ("-mllvm", "-tsan-distinguish-volatile=1", "-mllvm", "-tsan-instrument-read-before-write=1")
 VECTOR_FEATURES = {"avx2": "-mavx2", "fma": "-mfma", "f16c": "-mf16c"}
-
-
-def cache_folder() -> Path:
-    """Where prebuilt runtimes lie: where the setting says (the tests share one folder), else in the data folder."""
-    stated = settings().emulator_cache
-    return Path(stated) if stated else settings().data_dir / "emulator"
 
 
 def emulator_folder() -> Path:
@@ -112,7 +108,7 @@ class Toolchain:
         for path in sorted(emulator_folder().rglob("*")):
             if path.is_file() and path.suffix in ("", ".h", ".cpp", ".S"):
                 digest.update(path.name.encode() + path.read_bytes())
-        return cache_folder() / digest.hexdigest()[:16]
+        return kept.folder() / "emulator" / digest.hexdigest()[:16]
 
     def flags(self, build: Pass) -> tuple[str, ...]:
         """Compiler flags of a pass, for translated modules and their precompiled header alike: they have to agree."""

@@ -18,6 +18,7 @@ from worker.judging.endings import end_failure
 from worker.judging.failures import Failure
 from worker.judging.frames import printable
 from worker.judging.job import Job
+from worker.recording import kept
 from worker.recording.cubin import Cubin, MalformedCubinError, read_cubin
 from worker.recording.memory_of_kernels import check_variables
 from worker.recording.native import cuda_root, host_compiler
@@ -26,6 +27,8 @@ from worker.sandbox import End, Finished, Limits, Sandbox
 
 COMPILE_S = 120.0
 SCRATCH_MB = 256
+LOG = "log"
+"""What the compilers said, beside the files that they made."""
 DEMANGLE_LIMITS = Limits(wall_s=5, cpu_s=2, memory_mb=128, scratch_mb=1, output_kb=256, processes=4)
 
 
@@ -49,26 +52,47 @@ def compile_cuda(job: Job, target: str) -> Compiled:
     """Compiles the job's source for `target`. Raises Failure with `compile_error`, or the limit that was hit."""
     with job.phases.during(Phase.COMPILE):
         stem = job.stage.spec.file.removesuffix(".cu")
-        finished = job.sandbox.run(
-            at_once(nvcc_command(stem, target)),
-            limits=Limits(
-                wall_s=COMPILE_S,
-                cpu_s=2 * COMPILE_S,
-                memory_mb=8192,
-                scratch_mb=SCRATCH_MB,
-                output_kb=512,
-                processes=64,
-            ),
-            files={
-                f"{stem}.cu": job.source.encode(),
-                **{name: text.encode() for name, text in job.stage.provided.items()},
-            },
-            collect=[f"{stem}.so", f"{stem}.cubin", f"{stem}.ptx"],
-            readable=[cuda_root()],
-            cancelled=job.cancelled,
-        )
-        job.log = _readable(finished)
-        return _compiled(job, finished, stem)
+        texts = {f"{stem}.cu": job.source.encode(), **{name: it.encode() for name, it in job.stage.provided.items()}}
+        command = at_once(nvcc_command(stem, target))
+        name = kept.key("nvcc", command, programs(), texts, texts.values())
+        made = kept.read(name)
+        if made is None:
+            made = _made(job, command, texts, stem)
+            kept.write(name, made)
+        job.log = _readable(made[LOG])
+        return _compiled(job, made, stem)
+
+
+def programs() -> list[str]:
+    """The compilers as they lie here."""
+    parts = ("bin/nvcc", "nvvm/bin/cicc", "bin/ptxas", "bin/cudafe++")
+    return [kept.identity(path) for path in (*(cuda_root() / part for part in parts), host_compiler())]
+
+
+def _made(job: Job, command: tuple[str, ...], texts: Mapping[str, bytes], stem: str) -> dict[str, bytes]:
+    """The files that the compilers made, and what they said. Raises Failure."""
+    finished = job.sandbox.run(
+        command,
+        limits=Limits(
+            wall_s=COMPILE_S,
+            cpu_s=2 * COMPILE_S,
+            memory_mb=8192,
+            scratch_mb=SCRATCH_MB,
+            output_kb=512,
+            processes=64,
+        ),
+        files=texts,
+        collect=[f"{stem}.so", f"{stem}.cubin", f"{stem}.ptx"],
+        readable=[cuda_root()],
+        cancelled=job.cancelled,
+    )
+    said = finished.stdout + finished.stderr
+    job.log = _readable(said)
+    if finished.end is not End.EXITED:
+        raise _stopped(job, finished)
+    if finished.exit_code or not {f"{stem}.so", f"{stem}.cubin"} <= finished.files.keys():
+        raise Failure(Reason.NVCC_ERROR, _first_error(job.log), log=job.log)
+    return {**finished.files, LOG: said}
 
 
 def nvcc_command(stem: str, target: str) -> tuple[str, ...]:
@@ -92,12 +116,8 @@ def nvcc_command(stem: str, target: str) -> tuple[str, ...]:
     )
 
 
-def _compiled(job: Job, finished: Finished, stem: str) -> Compiled:
-    if finished.end is not End.EXITED:
-        raise _stopped(job, finished)
-    library, device = finished.files.get(f"{stem}.so"), finished.files.get(f"{stem}.cubin")
-    if finished.exit_code or library is None or device is None:
-        raise Failure(Reason.NVCC_ERROR, _first_error(job.log), log=job.log)
+def _compiled(job: Job, made: Mapping[str, bytes], stem: str) -> Compiled:
+    device = made[f"{stem}.cubin"]
     try:
         cubin = read_cubin(device)
     except MalformedCubinError as error:
@@ -106,7 +126,7 @@ def _compiled(job: Job, finished: Finished, stem: str) -> Compiled:
         raise Failure(Reason.NO_KERNEL, f"{job.stage.spec.file} has no __global__ function that is used.")
     job.resources = _resources(job.sandbox, cubin, job.log)
     check_variables([cubin], job.stage.spec.limits)
-    return Compiled(library, device, cubin, job.log, finished.files.get(f"{stem}.ptx", b""))
+    return Compiled(made[f"{stem}.so"], device, cubin, job.log, made.get(f"{stem}.ptx", b""))
 
 
 COMPILER_ENDS = {
@@ -124,9 +144,8 @@ def _stopped(job: Job, finished: Finished) -> Failure:
     return Failure(COMPILER_ENDS[finished.end], f"nvcc was stopped: {failure.message}", log=job.log)
 
 
-def _readable(finished: Finished) -> str:
-    text = (finished.stdout + finished.stderr).decode(errors="replace")
-    return printable(text, limit=32_000)
+def _readable(said: bytes) -> str:
+    return printable(said.decode(errors="replace"), limit=32_000)
 
 
 def _first_error(log: str) -> str:

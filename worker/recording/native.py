@@ -1,4 +1,4 @@
-"""Builds the product's own native programs once per content, and keeps them under the data folder."""
+"""Builds the product's own native programs once per content, and keeps them where builds are kept."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from kernelgate.settings import settings
+from worker.recording import kept
 
 SYSTEM_TOOLKIT = Path("/usr/local/cuda")
 TOOLKIT = ("bin/nvcc", "include/cuda_runtime.h", "nvvm/bin/cicc")
@@ -95,7 +96,7 @@ def _built(name: str, texts: Mapping[str, bytes], command: list[str], beside: st
     digest = hashlib.sha256("\0".join(command).encode())
     for file, text in sorted(texts.items()):
         digest.update(f"{file}\0{len(text)}\0".encode() + text)
-    folder = settings().data_dir.resolve() / "native" / f"{name}-{digest.hexdigest()[:16]}"
+    folder = kept.folder() / "native" / f"{name}-{digest.hexdigest()[:16]}"
     target = folder / name
     if target.exists():
         return target
