@@ -18,9 +18,10 @@ from kernelgate.reasons import Reason
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase
 from worker.emulator.build import build
+from worker.emulator.ptx import PtxError, translate
 from worker.emulator.run import Call
 from worker.emulator.script import VIRTUAL, Machine, placed, plain_name, script
-from worker.emulator.toolchain import Pass, toolchain, translator
+from worker.emulator.toolchain import Pass, toolchain
 from worker.judging.arrays import STORED
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
@@ -156,10 +157,9 @@ class Submission:
 @lru_cache(maxsize=8)
 def translation(ptx: str, file: str, shown: tuple[tuple[str, str], ...]) -> str | Failure:
     """A module as C++, or why it cannot be emulated. shown: kernels' names for people. Kept, for files that come again."""
-    module = translator()
     try:
-        return str(module.translate(ptx, file, dict(shown)).text)
-    except module.PtxError as error:
+        return translate(ptx, file, dict(shown)).text
+    except PtxError as error:
         where = f", line {error.line}" if error.line else ""
         kernel = f", kernel {error.kernel[:200]}" if error.kernel else ""
         message = f"{file}{where}{kernel}: {error.message}; docs/emulator.md says what is."

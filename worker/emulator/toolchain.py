@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import importlib.util
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
 from pathlib import Path
-from types import ModuleType
 
 from kernelgate.settings import settings
 from worker.emulator.compilers import Compiler, ToolchainError, find_compiler
@@ -56,21 +53,6 @@ VECTOR_FEATURES = {"avx2": "-mavx2", "fma": "-mfma", "f16c": "-mf16c"}
 
 def emulator_folder() -> Path:
     return settings().kernels_dir / "emulator"
-
-
-@cache
-def translator() -> ModuleType:
-    """The translator of PTX, loaded by path: `kernels/` is no package."""
-    name, folder = "kernelgate_ptx", emulator_folder() / "ptx"
-    spec = importlib.util.spec_from_file_location(
-        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
-    )
-    if spec is None or spec.loader is None:
-        raise ToolchainError(f"{folder} holds no package")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def _vector_flags(machine: str) -> tuple[str, ...]:

@@ -10,9 +10,10 @@ import numpy as np
 
 from kernelgate.stages import Limits
 from worker.emulator.build import build
+from worker.emulator.ptx import translate
 from worker.emulator.run import Call, Ran, run
 from worker.emulator.script import address
-from worker.emulator.toolchain import Pass, toolchain, translator
+from worker.emulator.toolchain import Pass, toolchain
 from worker.sandbox import Sandbox
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
@@ -46,7 +47,7 @@ class Programs:
 
 def programs(text: str, sandbox: Sandbox, passes: Sequence[Pass] = (Pass.PLAIN,)) -> Programs:
     """A module's programs. Raises PtxError, or Failure, as grading does."""
-    translated = translator().translate(HEAD + text, FILE).text
+    translated = translate(HEAD + text, FILE).text
     return Programs({each: build(toolchain(), translated, each, sandbox) for each in passes})
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.worker.emulator.ptx.machine import HEAD, Launch, words
-from worker.emulator.toolchain import Toolchain, translator
+from worker.emulator.ptx import translate
+from worker.emulator.toolchain import Toolchain
 from worker.sandbox import Sandbox
 
 STEPS = (16, 8, 4, 2, 1)
@@ -45,7 +46,7 @@ WHOLE = "ptx::butterfly<float, 16, 8, 4, 2, 1>"
 
 
 def translated(text: str) -> str:
-    return str(translator().translate(HEAD + text, "k.cu").text)
+    return translate(HEAD + text, "k.cu").text
 
 
 def test_a_chain_becomes_one_wait() -> None:

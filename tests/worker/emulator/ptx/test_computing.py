@@ -20,10 +20,10 @@ from tests.worker.emulator.ptx import reference
 from tests.worker.emulator.ptx.machine import Launch, words
 from tests.worker.emulator.ptx.numbers import FORMATS, finite, flushed, number
 from tests.worker.emulator.ptx.reference import APPROXIMATE, width_of
-from worker.emulator.toolchain import Toolchain, translator
+from worker.emulator.ptx import FORMS
+from worker.emulator.toolchain import Toolchain
 from worker.sandbox import Sandbox
 
-FORMS: dict[str, Any] = translator().FORMS
 LANES = 40
 CARRYING = {"add", "addc", "sub", "subc", "mad", "madc"}
 AMOUNTS = {"shl", "shr", "shf", "bfe", "bfi", "fns", "szext", "bmsk"}

@@ -14,7 +14,8 @@ from tests.worker.emulator.ptx import barrier_kernels, control_kernels, memory_k
 from tests.worker.emulator.ptx.machine import Launch, Programs, played, programs
 from tests.worker.emulator.ptx.matrix_kernels import module
 from tests.worker.emulator.ptx.sample import GIVEN, WORDS, Sample, low
-from worker.emulator.toolchain import Toolchain, translator
+from worker.emulator.ptx import PATTERNS
+from worker.emulator.toolchain import Toolchain
 from worker.sandbox import Sandbox
 
 LANES = 128
@@ -66,5 +67,5 @@ def test_every_pattern_of_an_opcode_has_a_kernel() -> None:
     text = "".join(sample.text() for sample in SAMPLES)
     spoken = set(re.findall(r"(?<=[\s;])[a-z]\w*(?:(?:\.|::)\w+)*(?=[\s;])", text))
     spoken |= set(re.findall(r"(?<=[\s;])[a-z]\w*(?:(?:\.|::)\w+)*(?=[\s;])", module()))
-    for pattern, handler in translator().PATTERNS:
+    for pattern, handler in PATTERNS:
         assert any(pattern.fullmatch(word) for word in spoken), f"no kernel for {handler.__name__}: {pattern.pattern}"

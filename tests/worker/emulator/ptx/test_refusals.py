@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.worker.emulator.ptx.machine import HEAD, Launch, played, programs
-from worker.emulator.toolchain import Pass, Toolchain, translator
+from worker.emulator.ptx import PtxError, translate
+from worker.emulator.toolchain import Pass, Toolchain
 from worker.sandbox import Sandbox
 
 KERNEL = """.visible .entry first(.param .u64 first_a) {{
@@ -54,9 +55,8 @@ UNKNOWN = {
 
 @pytest.mark.parametrize("statement", UNKNOWN)
 def test_an_unknown_statement_is_named_with_its_line_and_kernel(statement: str) -> None:
-    module = translator()
-    with pytest.raises(module.PtxError) as raised:
-        module.translate(HEAD + KERNEL.format(statement=statement), "kernel.cu", {"first": "first(float*)"})
+    with pytest.raises(PtxError) as raised:
+        translate(HEAD + KERNEL.format(statement=statement), "kernel.cu", {"first": "first(float*)"})
     assert UNKNOWN[statement] in raised.value.message
     assert raised.value.kernel == "first(float*)"
     assert raised.value.line == 12 or statement.startswith(".reg")
@@ -74,14 +74,13 @@ def test_an_unknown_statement_is_named_with_its_line_and_kernel(statement: str) 
     ],
 )
 def test_a_text_that_cannot_be_read_is_an_error(text: str, words: str) -> None:
-    module = translator()
-    with pytest.raises(module.PtxError, match=words):
-        module.translate(text, "kernel.cu")
+    with pytest.raises(PtxError, match=words):
+        translate(text, "kernel.cu")
 
 
 def test_no_word_of_the_text_reaches_the_translation_as_code() -> None:
     hostile = ".visible .entry k$evil() { .reg .b32 %system; mov.b32 %system, 1; bra exec; exec: ret; }"
-    text = translator().translate(HEAD + hostile, 'x".cu\n#error', {"k$evil": 'a"; system("x'}).text
+    text = translate(HEAD + hostile, 'x".cu\n#error', {"k$evil": 'a"; system("x'}).text
     assert not [word for word in ("%system", "exec", "#error") if word in text]
     assert r'"a\"; system(\"x"' in text
 

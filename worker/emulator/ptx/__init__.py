@@ -2,8 +2,8 @@
 
 Every instruction is written by an entry of a table that its whole spelling has to match, and each of these is tested; anything
 else is refused by its name. Only what was understood is written out: no word of the PTX text reaches the C++ but as a number,
-as a name in quotes, or under a name of ours. Standard library only; the cost is linear in the size of the text. Load it by
-path: `kernels/` is no Python package.
+as a name in quotes, or under a name of ours. Trusted code that reads hostile text, because inline assembly puts a submitter's
+words into it: the standard library alone, typed throughout, and its cost is linear in the size of the text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Translated:
-    """text: C++ with `#line` directives of the submitter's file. kernels: names of the entries. serial: see the rewriter."""
+    """text: C++ with `#line` directives of the submitter's file. kernels: names of the entries. serial: blocks take turns."""
 
     text: str
     kernels: tuple[str, ...]
