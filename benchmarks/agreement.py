@@ -1,11 +1,12 @@
 """Does the emulator compute what a GPU computes? The same kernels, the same inputs, both answers side by side.
 
-    python -m benchmarks.agreement record FOLDER     # where the emulator is: runs every kernel there
-    python3 FOLDER/agreement.py compare FOLDER       # where a GPU and nvcc are; numpy is all that it needs of Python
+    python -m benchmarks.agreement                   # where all of it is: the emulator, nvcc and a GPU
+    python -m benchmarks.agreement record FOLDER     # where the emulator and nvcc are: plays and compiles every kernel
+    python3 FOLDER/agreement.py compare FOLDER       # where a GPU is; its driver and numpy are all that this needs
 
-`record` leaves in FOLDER the sources, their inputs with the emulator's outputs, and this file. `compare` compiles the sources
-as a worker does, runs them on the GPU and prints one line a kernel: bit for bit equal, or the largest difference, absolute
-and in units of the last place of the largest value of the array.
+`record` leaves in FOLDER what the emulator wrote, the inputs, a library of each kernel for the GPU, and this file. `compare`
+runs the libraries and prints one line an array: bit for bit equal, or the largest difference, absolute and in units of the last
+place of the largest value of the array. ARCH names the GPU's architecture, sm_90a where it is not set.
 """
 
 from __future__ import annotations
@@ -16,25 +17,22 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-NVCC_FLAGS = (
-    "-std=c++17",
-    "-O3",
-    "-shared",
-    "-Xcompiler",
-    "-fPIC",
-    f"-arch={os.environ.get('ARCH', 'native')}",
-    "-diag-suppress",
-    "177,550",
-)
+RUNTIME = "libcudart.so.13"
+NVCC_FLAGS = ("-std=c++17", "-O3", "-shared", "-Xcompiler=-fPIC", "-diag-suppress=177,550",
+              "-cudart=shared", "-Xlinker=-rpath=$ORIGIN")  # fmt: skip
 ATTENTION = ("starter/attention", "solution/attention")
 STYLES = ("cooperative_tiles", "copies_first_row", "own_streams", "register_tiles", "templates", "work_queue")
 TOKENS = 127
+PATIENCE_S = 60
 GLUE = """
 #define GLUE(name, parameters, call) extern "C" int glue_##name parameters { return (int)(call); }
 GLUE(allocate, (void** to, size_t bytes), cudaMalloc(to, bytes))
@@ -46,32 +44,48 @@ GLUE(finish, (), finished())
 """
 
 
+@dataclass(frozen=True)
+class Kernel:
+    """A file with its seam, what it is called with, and the arrays it writes: values and type by name."""
+
+    name: str
+    signature: str
+    source: str
+    inputs: Mapping[str, Any]
+    outputs: Mapping[str, tuple[int, str]]
+    values: Mapping[str, float]
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return self.name.replace(" ", "_")
+
+    @property
+    def seam(self) -> str:
+        return self.signature.partition("(")[0].rpartition(" ")[2]
+
+
 # ------------------------------------------------------------------------------------------------------- the emulator
 
 
-def record(folder: Path) -> None:
-    """Runs every kernel in the emulator and writes what `compare` needs into `folder`."""
+def kernels() -> Iterator[Kernel]:
+    """The emulator's samples, the kernels in the manner of public ones, and attention in several styles."""
+    from tests.worker.emulator.ptx.public_kernels import PUBLIC
     from tests.worker.emulator.samples import SAMPLES
-    from worker.backends import open_sandbox
-    from worker.emulator.toolchain import toolchain
 
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy(__file__, folder / "agreement.py")
-    kernels: dict[str, dict[str, Any]] = {}
-    with open_sandbox() as sandbox:
-        tools = toolchain()
-        for sample in (it for it in SAMPLES if it.portable):
-            inputs = sample.made()
-            kernels[sample.name] = _record_one(
-                tools, sandbox, folder, sample.name, sample.name, sample.signature(inputs), sample.source, inputs,
-                {name: (size, dtype) for name, (size, dtype) in sample.outputs.items()}, dict(sample.values), {},
-            )  # fmt: skip
-        kernels |= _record_attention(tools, sandbox, folder)
-    (folder / "kernels.json").write_text(json.dumps({"compiler": tools.compiler.version, "kernels": kernels}, indent=1))
-    print(f"{len(kernels)} kernels recorded in {folder}")
+    for sample in SAMPLES:
+        if sample.portable:
+            made = sample.made()
+            yield Kernel(sample.name, sample.signature(made), sample.source, made, sample.outputs, sample.values)
+    for public in PUBLIC:
+        x = public.inputs(np.random.default_rng(7))
+        signature = f'extern "C" void {public.name}(const float* x, float* y, int n, cudaStream_t stream)'
+        outputs = {"y": (public.count, "float32")}
+        yield Kernel(f"public {public.name}", signature, public.source, {"x": x}, outputs, {"n": int(x.size)})
+    yield from _attention()
 
 
-def _record_attention(tools: Any, sandbox: Any, folder: Path) -> dict[str, dict[str, Any]]:
+def _attention() -> Iterator[Kernel]:
     from kernelgate.settings import settings
     from kernelgate.stage_folders import load_stage
     from worker.judging.grader import Grader
@@ -80,95 +94,85 @@ def _record_attention(tools: Any, sandbox: Any, folder: Path) -> dict[str, dict[
     case = next(case for case in stage.spec.cases if case.params["tokens"] == TOKENS)
     inputs = {"qkv": Grader(stage).inputs(case, "5eed" * 8)["qkv"]}
     headers = {name: text for name, text in stage.provided.items() if name.endswith(".h")}
-    for name, text in headers.items():
-        (folder / name).write_text(text)
-    paths = [f"{name}.cu" for name in ATTENTION] + [f"submissions/accepted/{name}.cu" for name in STYLES]
-    recorded = {}
-    for path in paths:
-        source = (stage.folder / path).read_text()
+    for path in [f"{name}.cu" for name in ATTENTION] + [f"submissions/accepted/{name}.cu" for name in STYLES]:
         name = f"attention {path.split('/')[0] if '/attention' in path else Path(path).stem}"
-        recorded[name] = _record_one(
-            tools, sandbox, folder, name, stage.spec.seam.name, stage.spec.seam.signature, source, inputs,
-            {"out": (TOKENS * 512, "float32")}, {"tokens": TOKENS}, headers,
-        )  # fmt: skip
-    return recorded
+        source, outputs = (stage.folder / path).read_text(), {"out": (TOKENS * 512, "float32")}
+        yield Kernel(name, stage.spec.seam.signature, source, inputs, outputs, {"tokens": TOKENS}, headers)
 
 
-def _record_one(
-    tools: Any, sandbox: Any, folder: Path, name: str, seam: str, signature: str, source: str,
-    inputs: dict[str, Any], outputs: dict[str, tuple[int, str]], values: dict[str, float], headers: dict[str, str],
-) -> dict[str, Any]:  # fmt: skip
+def record(folder: Path) -> None:
+    """Plays every kernel in the emulator, compiles it for the GPU, and leaves in `folder` what `compare` needs."""
+    from worker.backends import open_sandbox
+    from worker.emulator.toolchain import toolchain
+    from worker.recording.native import cuda_root
+
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(__file__, folder / "agreement.py")
+    shutil.copy(cuda_root() / "lib" / RUNTIME, folder / RUNTIME)
+    tools, told = toolchain(), {}
+    with open_sandbox() as sandbox, ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        listed = list(kernels())
+        played = [pool.submit(_played, tools, sandbox, folder, each) for each in listed]
+        built = [pool.submit(_compiled, folder, each) for each in listed]
+        for each, ran, library in zip(listed, played, built, strict=True):
+            told[each.name] = {**ran.result(), "refused": library.result()}
+            print(f"recorded {each.name}{' ' + told[each.name]['refused']}", flush=True)
+    (folder / "kernels.json").write_text(json.dumps({"compiler": tools.compiler.version, "kernels": told}, indent=1))
+
+
+def _played(tools: Any, sandbox: Any, folder: Path, each: Kernel) -> dict[str, Any]:
     from tests.worker.emulator.conftest import compiling
     from worker.emulator.toolchain import Pass
     from worker.recording.seam import parameters
 
-    emulated = compiling(tools, sandbox)(seam, signature, source, [Pass.PLAIN], headers)
-    sizes = {key: size * np.dtype(dtype).itemsize for key, (size, dtype) in outputs.items()}
-    ran = emulated(Pass.PLAIN, inputs, sizes, values)
+    emulated = compiling(tools, sandbox)(each.seam, each.signature, each.source, [Pass.PLAIN], each.headers)
+    sizes = {key: size * np.dtype(dtype).itemsize for key, (size, dtype) in each.outputs.items()}
+    ran = emulated(Pass.PLAIN, each.inputs, sizes, each.values)
     if not ran.returned:
-        raise SystemExit(f"{name}: {ran.finding or ran.finished}")
-    key = name.replace(" ", "_")
-    (folder / f"{key}.cu").write_text(source)
-    arrays = {f"in_{part}": array for part, array in inputs.items()}
-    arrays |= {f"out_{part}": np.frombuffer(ran.written[part], dtype) for part, (_, dtype) in outputs.items()}
-    np.savez_compressed(folder / f"{key}.npz", **arrays)
-    order = [[part.name, part.kind.value, part.type] for part in parameters(signature)]
-    return {"key": key, "seam": seam, "parameters": order, "values": values}
+        raise SystemExit(f"{each.name}: {ran.finding or ran.finished}")
+    arrays = {f"in_{part}": array for part, array in each.inputs.items()}
+    arrays |= {f"out_{part}": np.frombuffer(ran.written[part], dtype) for part, (_, dtype) in each.outputs.items()}
+    np.savez_compressed(folder / f"{each.key}.npz", **arrays)
+    order = [[part.name, part.kind.value, part.type] for part in parameters(each.signature)]
+    return {"key": each.key, "seam": each.seam, "parameters": order, "values": dict(each.values)}
+
+
+def _compiled(folder: Path, each: Kernel) -> str:
+    """Builds a kernel's library for the GPU; returns the compiler's words when it refuses."""
+    from worker.recording.native import cuda_root
+
+    with tempfile.TemporaryDirectory() as at:
+        for name, text in {**each.headers, "kernel.cu": f"{each.source}\n{GLUE}"}.items():
+            (Path(at) / name).write_text(text)
+        command = [str(cuda_root() / "bin" / "nvcc"), *NVCC_FLAGS, f"-arch={os.environ.get('ARCH', 'sm_90a')}"]
+        command += ["-o", str(folder.resolve() / f"{each.key}.so"), "kernel.cu"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=at)
+    return done.stderr.strip()[-300:] if done.returncode else ""
 
 
 # ------------------------------------------------------------------------------------------------------------ the GPU
 
 
 def compare(folder: Path) -> None:
-    """Compiles and runs everything on this machine's GPU and prints the table."""
+    """Runs everything on this machine's GPU and prints the table."""
     told = json.loads((folder / "kernels.json").read_text())
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        built = dict(
-            zip(told["kernels"], pool.map(lambda one: _compile(folder, one), told["kernels"].values()), strict=True)
-        )
+    asked = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    facts = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    print(f"emulator: {told['compiler']}\nGPU: {facts}\n\n| kernel | array | values | agreement |\n|---|---|---:|---|")
     with ThreadPoolExecutor(4) as pool:
-        rows = list(pool.map(lambda name: _apart(folder, name, built[name]), told["kernels"]))
-    print(f"| kernel | array | values | agreement |\n|---|---|---:|---|\n{''.join(rows)}", end="")
-    facts = subprocess.run(
-        ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    print(f"\nemulator: {told['compiler']}\nGPU: {facts.stdout.strip()}")
-
-
-def _compile(folder: Path, one: dict[str, Any]) -> str:
-    """Builds a kernel's library; returns the compiler's words when it refuses."""
-    text = (folder / f"{one['key']}.cu").read_text()
-    (folder / f"{one['key']}.gpu.cu").write_text(f'#line 1 "{one["key"]}.cu"\n{text}\n{GLUE}')
-    command = [
-        "nvcc",
-        *NVCC_FLAGS,
-        "-I",
-        str(folder),
-        "-o",
-        str(folder / f"{one['key']}.so"),
-        str(folder / f"{one['key']}.gpu.cu"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stderr[-300:] if done.returncode else ""
+        for row in pool.map(lambda name: _apart(folder, name, told["kernels"][name]["refused"]), told["kernels"]):
+            print(row, end="", flush=True)
 
 
 def _apart(folder: Path, name: str, refused: str) -> str:
     """One kernel in a process of its own: a fault or a hang of it is its own line in the table."""
     if refused:
-        return f"| {name} | | | nvcc: {refused.strip().splitlines()[-1]} |\n"
+        return f"| {name} | | | nvcc: {refused.splitlines()[-1]} |\n"
+    command = [sys.executable, __file__, "run", str(folder), name]
     try:
-        done = subprocess.run(
-            [sys.executable, __file__, "run", str(folder), name],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     except subprocess.TimeoutExpired:
-        return f"| {name} | | | did not end on the GPU |\n"
+        return f"| {name} | | | did not end on the GPU in {PATIENCE_S} s |\n"
     return done.stdout or f"| {name} | | | {done.stderr.strip().splitlines()[-1:]} |\n"
 
 
@@ -228,11 +232,21 @@ def _agreement(got: Any, emulated: Any) -> str:
     return f"{count:,} differ, by at most {difference:.2g} ({difference / place:.1f} ulp of {largest:.3g})"
 
 
+def main() -> None:
+    match sys.argv[1:]:
+        case ["record", where]:
+            record(Path(where))
+        case ["compare", where]:
+            compare(Path(where).resolve())
+        case ["run", where, name]:
+            run_one(Path(where), name)
+        case []:
+            with tempfile.TemporaryDirectory() as where:
+                record(Path(where))
+                compare(Path(where))
+        case _:
+            raise SystemExit(__doc__)
+
+
 if __name__ == "__main__":
-    task, where = sys.argv[1], Path(sys.argv[2]).resolve()
-    if task == "record":
-        record(where)
-    elif task == "compare":
-        compare(where)
-    else:
-        run_one(where, sys.argv[3])
+    main()
