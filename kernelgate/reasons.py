@@ -121,7 +121,7 @@ class Reason(StrEnum):
         "A Triton kernel needs more shared memory or registers than there are.",
         _RUNTIME,
     )
-    UNINITIALISED_READ = "uninitialised_read", "A kernel read memory that nothing had written.", _RUNTIME
+    UNINITIALISED_READ = "uninitialised_read", "A kernel used a value that nothing had set.", _RUNTIME
     CONSTANT_WRITE = "constant_write", "A kernel wrote to constant memory.", _RUNTIME
     DIVISION_BY_ZERO = "division_by_zero", "A kernel divided a whole number by zero.", _RUNTIME
     WARP_MASK = "warp_mask", "A warp function was called with a mask that does not fit its threads.", _RUNTIME

@@ -26,6 +26,7 @@ enum Flag : uint8_t {
   kAtomicWrite = 16,  // the last write was atomic
   kAtomicRead = 32,
   kSplit = 64,        // `write.pc` is an index into `split_cells`: the bytes have cells of their own
+  kUndefined = 128,   // holds what a variable that was never set was stored as
 };
 struct Cell {
   Stamp write, read;
@@ -377,6 +378,67 @@ void check_access(const void* address, unsigned size, Access access, const void*
   visit_words((Cell*)array->shadow, (size_t)(p - array->data), *me, block, p, size, access, pc);
 }
 
+static void misaligned_at(const void* address, unsigned alignment, const void* pc, int line) {
+  if (current_fibre()) found("misaligned", here(pc, line), format("an access through an address that is no multiple of %u: ", alignment) + describe(address, alignment));
+}
+void misaligned(const void* address, unsigned alignment) { misaligned_at(address, alignment, (const char*)__builtin_return_address(0) - 1, 0); }
+
+// ---------------------------------------------------------------------------------------------- variables that were never set
+
+struct UndefinedResult {
+  Cell* cell;
+  Site site;
+  std::string text;
+};
+static std::vector<UndefinedResult> undefined_results;
+static const size_t kUndefinedResults = 256;
+
+static Cell& cell_of_byte(Cell* cells, size_t at) {
+  Cell& cell = cells[at / 4];
+  return cell.flags & kSplit ? split_cells[cell.write.pc][at % 4] : cell;
+}
+
+// The cells that a byte of the block's shared memory or of an array lies in; null for anything else, which is not followed.
+static Cell* cells_around(const char* at, size_t& offset, Array*& array) {
+  const Block& block = *worker->block;
+  array = nullptr;
+  if (at >= block.arena && at < block.arena + kArena) return offset = (size_t)(at - block.arena), arena_cells[&block];
+  array = array_at(at);
+  if (!array || !array->shadow || at < array->data || at >= array->data + array->size) return nullptr;
+  return offset = (size_t)(at - array->data), (Cell*)array->shadow;
+}
+
+void undefined_used(const char* what, int line) {
+  if (current_fibre() && worker->block->watched) found("uninitialised", here(nullptr, line), what);
+}
+
+void mark_undefined(const char* at, unsigned size) {
+  size_t offset;
+  Array* array;
+  Cell* cells = current_fibre() && worker->block->watched ? cells_around(at, offset, array) : nullptr;
+  if (!cells) return;
+  for (size_t byte = offset; byte < offset + size; ++byte) cell_of_byte(cells, byte).flags |= kUndefined;
+  if (!array || !array->result || undefined_results.size() >= kUndefinedResults) return;
+  Site site = here((const char*)__builtin_return_address(0) - 1, 0);
+  site.kernel = worker->block->launch->request.name;
+  undefined_results.push_back({&cell_of_byte(cells, offset), site, "a variable that was never set is handed on in " + describe(at, size)});
+}
+
+bool marked_undefined(const char* at, unsigned size) {
+  size_t offset;
+  Array* array;
+  Cell* cells = current_fibre() && worker->block->watched ? cells_around(at, offset, array) : nullptr;
+  bool any = false;
+  for (size_t byte = offset; cells && byte < offset + size; ++byte) any |= (cell_of_byte(cells, byte).flags & kUndefined) != 0;
+  return any;
+}
+
+void check_results() {
+  for (const UndefinedResult& each : undefined_results)
+    if (each.cell->flags & kUndefined) found("uninitialised", each.site, each.text);
+  undefined_results.clear();
+}
+
 void mark_written(const void* address, size_t size, bool written) {
   Array* array = array_at(address);
   if (!array) return;
@@ -472,11 +534,8 @@ struct AlignmentSite {
   unsigned char log_alignment, access;
 };
 void __ubsan_handle_type_mismatch_v1(AlignmentSite* site, unsigned long address) {
-  if (!emulator::current_fibre() || !address) return;
   const unsigned alignment = 1u << site->log_alignment;
-  if (!(address & (alignment - 1))) return;
-  emulator::found("misaligned", emulator::here(nullptr, (int)site->where.line),
-                  emulator::format("an access through an address that is no multiple of %u: ", alignment) + emulator::describe((const void*)address, alignment));
+  if (address && (address & (alignment - 1))) emulator::misaligned_at((const void*)address, alignment, nullptr, (int)site->where.line);
 }
 void __ubsan_handle_type_mismatch_v1_abort(AlignmentSite* site, unsigned long address) { __ubsan_handle_type_mismatch_v1(site, address); }
 }

@@ -24,6 +24,7 @@ void check_release(const void* object);
 void check_acquire(const void* object);
 void mark_written(const void* address, size_t size, bool written);
 void settle_pending();
+void check_results();  // after a launch: no result holds a value that was never set
 #else
 inline void check_access(const void*, unsigned, Access, const void*) {}
 inline void check_launch() {}
@@ -37,6 +38,7 @@ inline void check_release(const void*) {}
 inline void check_acquire(const void*) {}
 inline void mark_written(const void*, size_t, bool) {}
 inline void settle_pending() {}
+inline void check_results() {}
 #endif
 
 }  // namespace emulator

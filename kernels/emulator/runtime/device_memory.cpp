@@ -36,7 +36,7 @@ Array* new_array(size_t size, const std::string& name, uintptr_t wanted) {
   char* data = end - room;
   memset(mapping + kGuardPage, kMargin, body);
   memset(data, 0xff, size);  // NaN, or the largest unsigned: what was never written is seen in the results
-  auto* array = new Array{data, size, mapping, body + 2 * kGuardPage, name, nullptr};
+  auto* array = new Array{data, size, mapping, body + 2 * kGuardPage, name, nullptr, false};
   std::lock_guard<std::mutex> guard(arrays_lock);
   arrays()[(uintptr_t)mapping] = array;
   return array;

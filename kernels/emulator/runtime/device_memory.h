@@ -14,6 +14,7 @@ struct Array {
   size_t mapping_size;
   std::string name;
   void* shadow;  // the check build's cells, made at the first access
+  bool result;   // looked at when the tape has been played
 };
 
 Array* new_array(size_t size, const std::string& name, uintptr_t wanted = 0);  // wanted: its address; 0 for anywhere

@@ -70,7 +70,8 @@ static std::string written(const Site& site) {
 void found(const char* kind, const Site& site, const std::string& text, const char* other_access, const Site& other) {
   static std::atomic<bool> taken;
   while (taken.exchange(true)) usleep(1000);  // another worker is writing its finding and will end the process
-  const char* kernel = worker && worker->block && worker->block->launch ? worker->block->launch->request.name : "";
+  const char* running = worker && worker->block && worker->block->launch ? worker->block->launch->request.name : "";
+  const char* kernel = site.kernel ? site.kernel : running;
   std::string line = std::string("{\"pass\": \"") + kPass + "\", \"kind\": " + quoted(kind) + ", \"kernel\": " + quoted(kernel) + ", \"site\": " + written(site) + ", \"text\": " + quoted(text);
   if (other_access) line += std::string(", \"other_access\": ") + quoted(other_access) + ", \"other\": " + written(other);
   line += "}\n";

@@ -12,6 +12,7 @@ struct Site {
   uint3 block{}, thread{};
   const void* pc = nullptr;
   int line = 0;
+  const char* kernel = nullptr;  // where it is not the one that runs
 };
 Site here(const void* pc, int line);
 

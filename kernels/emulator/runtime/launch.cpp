@@ -141,6 +141,7 @@ const char* run(const LaunchRequest& request) {
   if (configuration().workers > 1 && launch.blocks > 1 && !serial) run_on_pool(launch);
   else run_blocks(launch, take_block);
   verify_margins();
+  check_results();
   return nullptr;
 }
 

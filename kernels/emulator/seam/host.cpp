@@ -52,6 +52,7 @@ static Case read_case() {
       (what == "in" ? one.inputs : what == "out" ? one.outputs : one.scratch).push_back(name);
       one.arrays[name] = new_array(bytes, name, address);
       if (!one.arrays[name]) refuse("no memory for " + name);
+      one.arrays[name]->result = what == "out";
     } else {
       refuse("the case says " + what);
     }

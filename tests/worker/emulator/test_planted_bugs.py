@@ -46,6 +46,11 @@ MATRIX: dict[str, tuple[str, str]] = {
     "failed_assertion": ("assertion", "assertion"),
     "trapped": ("trap", "trap"),
     "endless_loop": ("still_running", "still_running"),
+    "unset_sum": (NONE, "uninitialised"),
+    "unset_index": (NONE, "uninitialised"),
+    "unset_choice": (NONE, "uninitialised"),
+    "unset_in_some_threads": (NONE, "uninitialised"),
+    "unset_in_one_lane": (NONE, "uninitialised"),
 }
 
 
@@ -88,6 +93,23 @@ def test_a_race_names_both_lines_and_threads(bugs: Planted) -> None:
     )
     assert "of the shared variable a (256 bytes" in sentence
     assert re.search(rf"The other access is a read: line {line}, block \(0, 0, 0\), thread \(\d+, 0, 0\)", sentence)
+
+
+@pytest.mark.parametrize(
+    ("bug", "words"),
+    [
+        ("unset_sum", "a variable that was never set is handed on in byte 0 of y"),
+        ("unset_index", "an address is made of a variable that was never set"),
+        ("unset_choice", "a branch depends on a variable that was never set"),
+        ("unset_in_some_threads", "a variable that was never set is handed on in byte 0 of y"),
+    ],
+)
+def test_a_variable_that_was_never_set_is_told_where_something_comes_of_it(bugs: Planted, bug: str, words: str) -> None:
+    ran = bugs(bug, Pass.CHECK)
+    assert ran.finding is not None
+    line = next(at for at, text in enumerate(SOURCE.splitlines(), 1) if f"KERNEL({bug})" in text)
+    sentence = ran.finding.sentence(ran.lines)
+    assert sentence.startswith(f"line {line}, block (0, 0, 0), thread (0, 0, 0), kernel {bug}: {words}"), sentence
 
 
 def test_a_deadlock_names_lines_and_lanes(bugs: Planted) -> None:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .emitter import Place
+from .emitter import Known, Place
 from .functions import FORMS, PATTERNS, FunctionWriter, size_of
 from .syntax import parse
 from .tree import Function, Module, Name, Number, PtxError, Real, Variable
@@ -79,11 +79,11 @@ class _Translation:
         return Translated("\n".join(self.out), tuple(it.name for it, _ in entries), serial)
 
     def _writer(self, at: int, it: Function, called: dict[str, tuple[str, int, int]]) -> FunctionWriter:
-        """A writer that knows which registers are better held as floats: that takes a first look at the whole function."""
+        """A writer that knows its registers, which takes a first look at the whole function."""
         name = f"{'k' if it.entry else 'f'}{at}"
-        first = FunctionWriter(it, name, self.places, called, self._shown(it), {})
+        first = FunctionWriter(it, name, self.places, called, self._shown(it), Known())
         first.write(waits=False)
-        return FunctionWriter(it, name, self.places, called, self._shown(it), first.emitter.kept())
+        return FunctionWriter(it, name, self.places, called, self._shown(it), first.known())
 
     def _shown(self, it: Function) -> str:
         return self.shown.get(it.name, it.name)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from .forms import CTYPES, WIDTHS
 from .specials import special
 from .tree import Address, Group, Instruction, Name, Not, Number, Operand, PtxError, Real
+from .undefined import Step, Undefined
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,16 @@ class Place:
     size: int = 0
 
 
+@dataclass(frozen=True)
+class Known:
+    """What a first look at a whole function has found. held: the C++ type of each register's variable; unread: those that are
+    written and never read."""
+
+    held: Mapping[str, str] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
+    undefined: Undefined = field(default_factory=Undefined)
+
+
 @dataclass
 class Names:
     """What a name stands for, in the innermost scope first."""
@@ -48,9 +59,11 @@ class Names:
 class Emitter:
     """State of one function, and C++ for operands. Raises PtxError for an operand that does not fit its instruction."""
 
-    def __init__(self, module: dict[str, Place], kernel: str, held: Mapping[str, str]) -> None:
+    def __init__(self, module: dict[str, Place], kernel: str, known: Known) -> None:
         self.names = Names(module)
-        self.held = held
+        self.held = known.held
+        self.undefined = known.undefined
+        self.unread = known.unread
         self.kernel = kernel
         self.registers: list[Register] = []
         self.declarations: list[str] = []
@@ -64,6 +77,9 @@ class Emitter:
         self.guessing = False
         """Whether the instruction in hand reads what a compare-and-swap will compare with."""
         self.it: Instruction | None = None
+        self.step = Step()
+        self.steps: list[Step] = []
+        """What the instructions did so far, in the order in which they are written out."""
         self.sites: dict[int, int] = {}
         self.count = 0
 
@@ -117,12 +133,19 @@ class Emitter:
     def declared(self) -> Iterator[str]:
         """C++ that declares every register and every variable of the function."""
         for kind in dict.fromkeys(self.held.values()):
-            yield f"{kind} {', '.join(f'{name} = 0' for name, held in self.held.items() if held == kind)};"
+            starts = (
+                f"{name} = {_all_ones(kind) if name in self.undefined.first else '0'}"
+                for name, held in self.held.items()
+                if held == kind
+            )
+            yield f"{kind} {', '.join(starts)};"
         yield from self.declarations
 
     @contextmanager
     def instruction(self, it: Instruction, *, guessing: bool = False) -> Iterator[None]:
         self.it, self.guessing = it, guessing
+        self.step = Step(guarded=it.guard is not None)
+        self.steps.append(self.step)
         yield
         self.it = None
 
@@ -195,6 +218,7 @@ class Emitter:
                 raise self.error(f"{operand.text[:40]} is a register, to which nothing can be added")
             self._fits(found, kind, wider)
             self._used(found, kind)
+            self.step.reads.add(found.variable)
             return self._as(found, kind)
         if isinstance(found, Place):
             return f"({CTYPES[kind]})({self.place(found)} + ({operand.offset}))"
@@ -231,6 +255,7 @@ class Emitter:
             raise self.error("its result goes to something that is no register")
         self._fits(found, kind, wider)
         self._used(found, kind)
+        self.step.writes.add(found.variable)
         name, written = found.variable, CTYPES[kind]
         held = self.held.get(name, "")
         if held == written or (
@@ -281,6 +306,12 @@ class Emitter:
             self.arena = True
             return f"(arena + (uint32_t){value})"
         return f"ptx::address({value})"
+
+
+def _all_ones(kind: str) -> str:
+    """C++ of what an undefined register starts with: NaN, or the largest unsigned, so that it shows in a result."""
+    bits = {"float": "0xffffffffu", "double": "0xffffffffffffffffull"}.get(kind)
+    return f"__builtin_bit_cast({kind}, {bits})" if bits else f"({kind})-1"
 
 
 __all__ = ["Emitter", "Group", "Place", "Register"]

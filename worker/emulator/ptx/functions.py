@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from . import tracking
 from .barriers import BARRIERS
 from .butterflies import Chain, chains
 from .clusters import CLUSTERS
 from .control import ENDINGS, MOVES, call, ending, move
-from .emitter import Emitter, Place
+from .emitter import Emitter, Known, Place
 from .floats import float_forms
 from .forms import CTYPES, WIDTHS, Form, merged
 from .guesses import guesses
@@ -19,6 +20,7 @@ from .memory import MEMORY, Handler
 from .spares import spares
 from .spelling import Pattern
 from .tree import Close, Function, Instruction, Label, Name, Open, Operand, Pair, PtxError, Statement, Targets, Variable
+from .undefined import undefined
 from .warps import WARPS
 
 FORMS = merged(integer_forms(), float_forms())
@@ -47,7 +49,7 @@ class Spot:
 class FunctionWriter:
     """Writes one function. functions: C++ name, results and parameters of those that can be called.
 
-    held: the C++ type of each register's variable, as an earlier writer of the same function has found best.
+    known: what an earlier writer of the same function has found.
     """
 
     def __init__(
@@ -57,17 +59,18 @@ class FunctionWriter:
         module: dict[str, Place],
         functions: dict[str, tuple[str, int, int]],
         kernel: str,
-        held: Mapping[str, str],
+        known: Known,
     ) -> None:
         self.it = it
         self.name = name
         self.functions = functions
-        self.emitter = Emitter(module, kernel, held)
+        self.emitter = Emitter(module, kernel, known)
         self.shared: list[Variable] = []
         self.body: list[Statement] = it.body or []
         self.guesses = guesses(self.body)
         self.emitter.spares = {name: f"spare{at}" for at, name in enumerate(sorted(spares(self.body)))}
         self.labels: dict[tuple[int, str], Spot] = {}
+        self.reached: dict[str, int] = {}
         self.tables: dict[str, tuple[str, ...]] = {}
         self.scopes = [0]
         self.opened = 0
@@ -89,6 +92,12 @@ class FunctionWriter:
         self._find_labels()
         lines = [line for at, each in self._fused() for line in self._statement(at, each)]
         return Translated([*self._head(), *lines, (0, "return;"), (0, "}")], self.emitter.serial)
+
+    def known(self) -> Known:
+        """What this writer, which has written, knows of the whole function."""
+        steps = self.emitter.steps
+        unread = {name for step in steps for name in step.writes} - {name for step in steps for name in step.reads}
+        return Known(self.emitter.kept(), frozenset(unread), undefined(steps, self.reached))
 
     def signature(self) -> str:
         if self.it.entry:
@@ -121,7 +130,7 @@ class FunctionWriter:
         for name in emitter.shared:
             yield 0, f"const uint32_t offset_{name} = ptx::shared_offset({name});"
         yield 0, "bool carry = false; (void)carry;"
-        yield 0, " ".join(emitter.declared())
+        yield 0, " ".join([*emitter.declared(), tracking.declared(emitter)])
 
     def _declare(self, each: Variable) -> None:
         emitter = self.emitter
@@ -191,7 +200,8 @@ class FunctionWriter:
     def _statement(self, at: int, each: Statement | Chain) -> Iterator[tuple[int, str]]:
         if isinstance(each, Chain):
             with self.emitter.instruction(each.start):
-                text = self._butterfly(each)
+                text = tracking.folded(self.emitter, each) + self._butterfly(each)
+                self.emitter.step.hands_on = True
             yield each.start.line, text
         elif isinstance(each, Open):
             self.opened += 1
@@ -204,12 +214,25 @@ class FunctionWriter:
         elif isinstance(each, Variable):
             self._declare(each)
         elif isinstance(each, Label):
-            yield 0, f"{self._label(each.name).name}:;"
+            spot = self._label(each.name)
+            self.reached[spot.name] = len(self.emitter.steps)
+            yield 0, f"{spot.name}:;"
         elif isinstance(each, Instruction):
             with self.emitter.instruction(each, guessing=at in self.guesses):
-                text = self._instruction(at, each)
-                guard = f"if ({self.emitter.read(each.guard, 'pred')}) " if each.guard is not None else ""
-            yield each.line, f"{guard}{{ {text} }}" if guard else text
+                self._noted(each)
+                text = tracking.before(self.emitter, each) + self._instruction(at, each)
+                if each.guard is not None:
+                    asked = self.emitter.read(each.guard, "pred")
+                    text = f"{tracking.choice(self.emitter, each, each.guard)}if ({asked}) {{ {text} }}"
+            yield each.line, text
+
+    def _noted(self, it: Instruction) -> None:
+        """What the search for undefined registers has to know of an instruction beside what it reads and writes."""
+        step, head = self.emitter.step, it.opcode.partition(".")[0]
+        step.hands_on = tracking.hands_on(it.opcode)
+        step.ends = head in ("bra", "brx", "ret", "exit", "trap")
+        shared = not {"param", "local", "const"} & set(it.opcode.replace("::", ".").split("."))
+        step.loads, step.stores = head == "ld" and shared, head == "st" and shared
 
     def _instruction(self, at: int, it: Instruction) -> str:
         emitter, opcode = self.emitter, it.opcode
@@ -274,6 +297,7 @@ class FunctionWriter:
 
     def _jump(self, at: int, name: str) -> str:
         spot = self._label(name)
+        self.emitter.step.targets.append(spot.name)
         loop = "::emulator::loop(); " if self.waits and spot.at <= at else ""
         return f"{loop}goto {spot.name};"
 
@@ -282,7 +306,8 @@ class FunctionWriter:
         names = self.tables.get(table.text if isinstance(table, Name) else "", ())
         cases = " ".join(f"case {value}: {self._jump(at, name)}" for value, name in enumerate(names))
         lost = f'::emulator::device_trap("a branch to no label", {it.line});'
-        return f"switch ({self.emitter.read(index, 'u32')}) {{ {cases} default: {lost} }}"
+        ahead = tracking.choice(self.emitter, it, index)
+        return f"{ahead}switch ({self.emitter.read(index, 'u32')}) {{ {cases} default: {lost} }}"
 
 
 def size_of(each: Variable, *, one: bool = False) -> int:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .emitter import Emitter
+from . import tracking
+from .emitter import Emitter, Register
 from .forms import CTYPES, WIDTHS
 from .spelling import Chosen, Pattern, Words
 from .tree import Address, Group, Instruction, Name, Number, Operand
@@ -89,6 +90,11 @@ class Access:
         return cls((match["type"] or "")[1:], count, _space(match["space"]), order[1] if len(order) > 1 else "")
 
     @property
+    def shared(self) -> bool:
+        """Whether it is memory that other threads may see."""
+        return self.space not in ("param", "local", "const")
+
+    @property
     def ctype(self) -> str:
         one = CTYPES[self.type]
         return one if self.count == 1 else f"ptx::Several<{one}, {self.count}>::type"
@@ -123,13 +129,36 @@ def load(emitter: Emitter, it: Instruction, match: Chosen) -> str:
             return _ordered_vector(emitter, to, access, place, function)
     if function == "load" and isinstance(to, Name) and to.text in emitter.spares:
         value = f"ptx::load_spare<{access.ctype}>({place}, {emitter.spare(to.text)})"
+    tracked = (
+        tracking.loaded(emitter, place, _values(emitter, to, access.count), WIDTHS[access.type] // 8)
+        if access.shared
+        else ""
+    )
     if access.count == 1:
-        return emitter.assign(_values(emitter, to, 1)[0], access.type, value, wider=True)
+        return tracked + emitter.assign(_values(emitter, to, 1)[0], access.type, value, wider=True)
+    if any(_unread(emitter, item) for item in _values(emitter, to, access.count)):
+        return tracked + _in_part(emitter, to, access, place)
     taken = [
         emitter.assign(item, access.type, f"loaded[{at}]", wider=True)
         for at, item in enumerate(_values(emitter, to, access.count))
     ]
-    return f"{{ const {access.ctype} loaded = {value}; {' '.join(taken)} }}"
+    return f"{tracked}{{ const {access.ctype} loaded = {value}; {' '.join(taken)} }}"
+
+
+def _unread(emitter: Emitter, item: Operand) -> bool:
+    found = emitter.names.find(item.text) if isinstance(item, Name) else None
+    return isinstance(found, Register) and found.variable in emitter.unread
+
+
+def _in_part(emitter: Emitter, to: Operand, access: Access, place: str) -> str:
+    """Of a struct that is loaded as a whole, the members that somebody looks at: the others need not have been written."""
+    one, step = CTYPES[access.type], WIDTHS[access.type] // 8
+    taken = [
+        emitter.assign(item, access.type, f"*(const {one}*)(at + {step * at})", wider=True)
+        for at, item in enumerate(_values(emitter, to, access.count))
+        if not _unread(emitter, item)
+    ]
+    return f"{{ const char* const at = ptx::aligned<{access.ctype}>({place}); {' '.join(taken)} }}"
 
 
 def _ordered_vector(emitter: Emitter, to: Operand, access: Access, place: str, function: str) -> str:
@@ -161,7 +190,9 @@ def store(emitter: Emitter, it: Instruction, match: Chosen) -> str:
             return f"{{ char* const at = {place}; {stored} }}"
     value = values[0] if access.count == 1 else f"{access.ctype}{{{', '.join(values)}}}"
     if function == "store":
-        return f"*({access.ctype}*){place} = {value};"
+        items = _values(emitter, source, access.count)
+        tracked = tracking.stored(emitter, place, items, WIDTHS[access.type] // 8) if access.shared else ""
+        return f"*({access.ctype}*){place} = {value}; {tracked}".rstrip()
     return f"ptx::{function}<{access.ctype}>({place}, {value});"
 
 

@@ -11,6 +11,13 @@ void begin_spare_read();
 bool end_spare_read();
 void note_unwritten(const void* address);
 
+void misaligned(const void* address, unsigned alignment);
+
+// A value that was never set: what it decides, and memory that holds one after it was stored there.
+void undefined_used(const char* what, int line);
+void mark_undefined(const char* at, unsigned size);
+bool marked_undefined(const char* at, unsigned size);
+
 // Asynchronous copies (cp.async): done as late as the program allows, so that a missing wait shows.
 void copy_later(void* to, const void* from, size_t size, size_t zeros, const void* pc);
 void close_copy_batch();

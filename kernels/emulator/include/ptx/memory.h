@@ -9,6 +9,13 @@ template <class T, int Count> struct Several;
 template <class T> struct Several<T, 2> { typedef T type __attribute__((vector_size(2 * sizeof(T)))); };
 template <class T> struct Several<T, 4> { typedef T type __attribute__((vector_size(4 * sizeof(T)))); };
 
+// As -fsanitize=alignment looks at a pointer that is read through.
+template <class T> PTX_INLINE const char* aligned(const char* at) {
+#ifdef EMULATOR_CHECK
+  if ((uintptr_t)at % sizeof(T)) ::emulator::misaligned(at, sizeof(T));
+#endif
+  return at;
+}
 template <class T> PTX_INLINE T load(const void* from) { return *static_cast<const T*>(from); }
 template <class T> PTX_INLINE void store(void* to, T value) { *static_cast<T*>(to) = value; }
 template <class T> PTX_INLINE T load_shared_state(const void* from) { return *static_cast<const volatile T*>(from); }
@@ -33,6 +40,23 @@ PTX_INLINE void spare_chosen(const char* unwritten) {
   (void)unwritten;
 #endif
 }
+// What follows undefined registers stands in the check build alone.
+#ifdef EMULATOR_CHECK
+#define PTX_TRACKED(...) __VA_ARGS__
+#else
+#define PTX_TRACKED(...)
+#endif
+PTX_INLINE void defined_choice(bool undefined, int line) {
+  if (undefined) ::emulator::undefined_used("a branch depends on a variable that was never set", line);
+}
+PTX_INLINE void defined_address(bool undefined, int line) {
+  if (undefined) ::emulator::undefined_used("an address is made of a variable that was never set", line);
+}
+PTX_INLINE void stored_undefined(const char* at, unsigned size, bool undefined) {
+  if (undefined) ::emulator::mark_undefined(at, size);
+}
+PTX_INLINE bool holds_undefined(const char* at, unsigned size) { return ::emulator::marked_undefined(at, size); }
+
 template <class T>
 PTX_INLINE T load_acquire(const void* from) {
   const T value = load_shared_state<T>(from);

@@ -21,6 +21,11 @@ PTX_INLINE uint32_t shuffled(uint32_t value, uint32_t b, uint32_t c, uint32_t ma
   return (uint32_t)::emulator::shuffle_word(mask, value, ::emulator::Source::Index, from, 32, line);
 }
 
+PTX_INLINE bool& anywhere() {
+  static __thread bool there;
+  return there;
+}
+
 template <class T, class Both, unsigned... Steps>
 EMULATOR_UNCHECKED void fold_lanes(unsigned long long* words, void* given) {
   const Both& both = *static_cast<Both*>(given);

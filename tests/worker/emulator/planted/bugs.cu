@@ -83,6 +83,11 @@ KERNEL(division_by_zero) { y[T] = (float)((int)T / zero); }
 KERNEL(failed_assertion) { assert(x[T] != x[T] + zero); y[T] = 0; }
 KERNEL(trapped) { if (T == 33) __trap(); y[T] = 0; }
 KERNEL(endless_loop) { while (((volatile const float*)x)[0] != 12345.0f) { } y[T] = 0; }
+KERNEL(unset_sum) { float sum; for (int i = (int)T; i < 64 - zero; i += 32) sum += x[i]; y[T] = sum; }
+KERNEL(unset_index) { int at; for (int i = zero; i < 4; ++i) at += x[i] > 1.5f; y[T] = x[at & 31]; }
+KERNEL(unset_choice) { int hits; for (int i = zero; i < 4; ++i) hits += x[i] > 1.0f; if (hits > 2) atomicAdd(&counter, 1); y[T] = 0; }
+KERNEL(unset_in_some_threads) { __shared__ float a[64]; float v; if (T < 63 - zero) v = x[T]; a[T] = v; __syncthreads(); y[T] = a[63 - T] * 2; }
+KERNEL(unset_in_one_lane) { float v; if (T % 32 < 31 - zero) v = x[T]; for (int step = 16; step; step /= 2) v += __shfl_xor_sync(0xffffffffu, v, step); y[T] = v; }
 
 // Right kernels that a careless check would report.
 KERNEL(right_same_value) { __shared__ int any; if (T == 0) any = 0; __syncthreads(); if (x[T] == x[T]) any = 1; __syncthreads(); y[T] = any; }
@@ -129,6 +134,32 @@ KERNEL(right_lock) {
     atomicExch(&lock, 0);
     __syncthreads();
     y[T] = total;
+}
+KERNEL(right_unset_until_found) {
+    float best;
+    bool any = false;
+    for (int i = zero; i < 32; ++i)
+        if (!any || x[i] > best) best = x[i], any = true;
+    y[T] = any ? best : 0;
+}
+KERNEL(right_unset_but_broadcast) { float v; if (T % 32 == 0) v = x[T]; y[T] = __shfl_sync(0xffffffffu, v, 0); }
+KERNEL(right_unset_in_threads_without_work) {
+    __shared__ float a[64];
+    float v;
+    if (T < 40 - zero) v = x[T];
+    a[T] = v;
+    __syncthreads();
+    const float both = a[T] * a[T] + __shfl_down_sync(0xffffffffu, v, 1);
+    if (T < 39 && T != 31) y[T] = both;
+}
+KERNEL(right_unset_part_of_a_struct) {
+    __shared__ float4 a[64];
+    float4 v;
+    v.x = x[T], v.y = x[T ^ 1], v.z = 1;
+    a[T] = v;
+    __syncthreads();
+    const float4 other = a[63 - T];
+    y[T] = other.x + other.y + other.z;
 }
 
 extern "C" void bugs(const float* x, float* y, int bug, cudaStream_t stream) {
