@@ -42,14 +42,14 @@ def batches(programs, order):
     return np.array_split(np.random.default_rng(order["seed"]).permutation(programs), parts)
 
 
-def launch(kernels, entry, buffers, order):
+def launch(kernels, entry, buffers, order, unstated):
     kernel, kinds = kernels.get(entry["kernel"])
     if len(kinds) != len(entry["args"]):
         raise machine.FaultError("launch_refused", f"{len(entry['args'])} arguments for {len(kinds)} parameters", 0)
     arguments = [argument(kind, value) for kind, (_, value) in zip(kinds, entry["args"], strict=True)]
     programs = entry["grid"][0] * entry["grid"][1] * entry["grid"][2]
     for some in batches(programs, order):
-        kernel(machine.Machine(entry["grid"], some, buffers), None, *arguments)
+        kernel(machine.Machine(entry["grid"], some, buffers, unstated), None, *arguments)
 
 
 def argument(kind, value):
@@ -71,11 +71,11 @@ def region(buffers, address, size):
     raise machine.FaultError("illegal_address", f"{size} bytes at {address:#x} lie in no buffer", 0)
 
 
-def play(kernels, entries, buffers, order):
+def play(kernels, entries, buffers, order, unstated):
     for entry in entries:
         match entry["op"]:
             case "launch":
-                launch(kernels, entry, buffers, order)
+                launch(kernels, entry, buffers, order, unstated)
             case "fill":
                 region(buffers, entry["to"], entry["bytes"])[:] = entry["value"]
             case "copy":
@@ -97,13 +97,13 @@ def run_case(kernels, order, payload):
         else:
             data = np.full(item["size"], 0xFF, np.uint8)  # NaN in every floating-point type
         buffers.append(machine.Buffer(item["name"], item["address"], data))
-    start = time.perf_counter()
+    start, unstated = time.perf_counter(), machine.Unstated(order["others"])
     with np.errstate(all="ignore"):
-        play(kernels, tape, buffers, order["programs"])
+        play(kernels, tape, buffers, order["programs"], unstated)
     ms = (time.perf_counter() - start) * 1e3
     changed = [b.name for b in buffers if b.name in given and not np.array_equal(b.data, given[b.name])]
     results = b"".join(region(buffers, each["address"], each["size"]).tobytes() for each in order["results"])
-    return {"kind": "result", "ms": ms, "changed": changed}, results
+    return {"kind": "result", "ms": ms, "changed": changed, "unstated": sorted(unstated.lines)}, results
 
 
 def fault(reason, message, line=0):

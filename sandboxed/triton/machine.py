@@ -64,11 +64,22 @@ def dtype_of(element):
     return np.int64 if element.startswith("ptr:") else DTYPES[element]
 
 
-def _undefined(stored):
-    """What stands where a masked load says nothing of its other lanes: NaN, or a whole number that is no index."""
-    if stored.kind == "f":
-        return stored.type(np.nan)
-    return stored.type(0x7FFF) if stored == np.uint16 else stored.type(np.iinfo(stored).max // 3 * 2)
+class Unstated:
+    """What stands in the lanes of which a masked load says nothing. lines: of the loads that left any; others: lines of those
+    where another value stands than usual."""
+
+    def __init__(self, others=()):
+        self.lines = set()
+        self.others = frozenset(others)
+
+    def value(self, line, stored):
+        """NaN, or a whole number that is no index; the other value is a number as good as any."""
+        self.lines.add(line)
+        if line in self.others:
+            return stored.type(0x4040) if stored == np.uint16 else stored.type(3)
+        if stored.kind == "f":
+            return stored.type(np.nan)
+        return stored.type(0x7FFF) if stored == np.uint16 else stored.type(np.iinfo(stored).max // 3 * 2)
 
 
 def round_bf16(values):
@@ -87,13 +98,14 @@ def round_tf32(values):
 class Machine:
     """Runs the programs of one launch."""
 
-    def __init__(self, grid, programs, buffers):
+    def __init__(self, grid, programs, buffers, unstated):
         x, y = grid[0], grid[1]
         numbers = np.asarray(programs, np.int64)
         self.programs = len(numbers)
         self.ids = [part.astype(np.int32) for part in (numbers % x, numbers // x % y, numbers // (x * y))]
         self.counts = [np.int32(size) for size in grid]
         self.buffers = buffers
+        self.unstated = unstated
 
     # --- shapes
 
@@ -416,7 +428,9 @@ class Machine:
             pointer = np.broadcast_to(pointer, np.broadcast_shapes(pointer.shape, *lead))
         lanes = self._lanes(active, mask, pointer.shape, rank)
         stored = STORED.get(element, dtype_of(element))
-        loaded = np.full(pointer.shape, _undefined(np.dtype(stored)))
+        left_out = other is None and lanes is not None and not lanes.all()
+        kind = np.dtype(stored)
+        loaded = np.full(pointer.shape, self.unstated.value(line, kind) if left_out else kind.type(0))
         for buffer, index, part in self._places(pointer, lanes, element, line, "load"):
             held = buffer.data.view(stored)
             if part is None:

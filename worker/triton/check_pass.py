@@ -17,6 +17,7 @@ from dataclasses import replace
 from threading import Event
 from types import TracebackType
 
+from kernelgate.reasons import Reason
 from kernelgate.settings import settings
 from kernelgate.stages import Case
 from worker.judging.failures import Cancelled, Failure
@@ -105,6 +106,8 @@ def _checked(job: Job, cases: list[Case]) -> tuple[Failure | None, str]:
     except Failure as failure:
         if ANOTHER_ORDER in failure.message:
             return failure, f"{failure.reason} (interpreted on the CPU)"
+        if failure.reason is Reason.UNINITIALISED_READ:  # what stands there on a card is its own affair, and was judged
+            return None, f"{failure.reason}: {failure.message}"[:500]
         return None, f"not made: {failure.reason}: {failure.message}"[:500]
     except Exception as error:
         log.exception("the check pass broke down")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,19 @@ def interpreted(job: Job, cases: Sequence[Case]) -> Iterator[CaseRun]:
         job.tables = tables(list(calls.values()), kernels)
 
 
+@dataclass(frozen=True)
+class Played:
+    """One run of a tape. unstated: the lines of masked loads that left lanes undefined."""
+
+    outputs: dict[str, RawTensor]
+    ms: float
+    unstated: Sequence[int]
+
+
+def _has_nan(raw: RawTensor) -> bool:
+    return bool(np.isnan(raw.numbers()).any())
+
+
 class Interpreter:
     """The sandboxed process that runs kernels, one case after another."""
 
@@ -121,38 +134,63 @@ class Interpreter:
         other = None if same_work(call, again, recording.kernels) else self._entries(again, recording)
         outputs, ms = [], 0.0
         for given in runs_of(inputs):
-            raw, took = self._play(call, entries, given)
-            self._mixed(call, entries, given, raw, took)
+            played = self._play(call, entries, given)
+            self._undefined(call, entries, given, played)
+            self._mixed(call, entries, given, played)
             if other is not None:
-                check_repeats(call.case, raw, self._play(again, other, given)[0])
-            outputs.append(raw)
-            ms += took
+                check_repeats(call.case, played.outputs, self._play(again, other, given).outputs)
+            outputs.append(played.outputs)
+            ms += played.ms
         return CaseRun(call.case, inputs, judged(self.job, call.case, inputs, outputs), ms)
 
     def ask(self, call: Placed, recording: Recording | Failure, inputs: Arrays) -> dict[str, RawTensor]:
         """The judged tensors of a case that has run, on other inputs. Raises Failure."""
         if isinstance(recording, Failure):
             raise recording
-        outputs = [self._play(call, self._entries(call, recording), given)[0] for given in runs_of(inputs)]
+        outputs = [self._play(call, self._entries(call, recording), given).outputs for given in runs_of(inputs)]
         return judged(self.job, call.case, inputs, outputs)
 
-    def _mixed(
-        self, call: Placed, entries: list[dict[str, Any]], given: Arrays, first: Mapping[str, RawTensor], ms: float
-    ) -> None:
+    def _undefined(self, call: Placed, entries: list[dict[str, Any]], given: Arrays, first: Played) -> None:
+        """Raises Failure where values that masked loads leave undefined come out: other ones in their place change the results.
+
+        Only where a result holds what they start as: NaN, or any whole number. What a mask discards changes nothing.
+        """
+        shown = [name for name, raw in first.outputs.items() if raw.dtype[0] not in "fb" or _has_nan(raw)]
+        if not shown or not first.unstated:
+            return
+        stated = self._play(call, entries, given, others=first.unstated)
+        for line in first.unstated:
+            rest = [other for other in first.unstated if other != line]
+            second = self._play(call, entries, given, others=rest) if rest else first
+            for name in shown:
+                one, other = stated.outputs[name].numbers().reshape(-1), second.outputs[name].numbers().reshape(-1)
+                changed = np.flatnonzero(~((one == other) | (np.isnan(one) & np.isnan(other))))
+                if changed.size:
+                    raise self._unset(call.case, line, name, int(changed[0]))
+
+    def _unset(self, case: Case, line: int, name: str, at: int) -> Failure:
+        message = (
+            f"Case {case.name}: line {line} of {self.job.stage.spec.file}: what a masked load leaves undefined comes out in "
+            f"{name}, first in its element {at}: where the mask is false and `other` is not given, anything may stand. Give "
+            "`other`, or keep those lanes out of what is computed."
+        )
+        return Failure(Reason.UNINITIALISED_READ, message, case=case.name)
+
+    def _mixed(self, call: Placed, entries: list[dict[str, Any]], given: Arrays, first: Played) -> None:
         """Plays the tape with every launch's programs in another order. Raises Failure where values depend on it.
 
-        Values, not bits: numpy sums differently for other numbers of programs. ms: what the first order took; where that is
-        long, programs are mixed into fewer batches.
+        Values, not bits: numpy sums differently for other numbers of programs. Where the first order took long, programs are
+        mixed into fewer batches.
         """
-        parts = int(min(MIXED_PARTS, max(2, MIXED_MS / max(ms, 1.0))))
+        parts = int(min(MIXED_PARTS, max(2, MIXED_MS / max(first.ms, 1.0))))
         seed = int(hashlib.sha256(f"{self.job.seed}/{call.case.name}/programs".encode()).hexdigest()[:8], 16)
         try:
-            second, _ = self._play(call, entries, given, {"seed": seed, "parts": parts})
+            second = self._play(call, entries, given, {"seed": seed, "parts": parts}).outputs
         except Failure as failure:
             if failure.reason is Reason.CANNOT_INTERPRET:  # a wait that this order has no end for
                 return
             raise
-        for name, raw in first.items():
+        for name, raw in first.outputs.items():
             one, other = raw.numbers(), second[name].numbers()
             if (
                 compare(other, one, self.job.grader.loosest(call.case, name)).wrong & ~(np.isnan(one) & np.isnan(other))
@@ -179,14 +217,21 @@ class Interpreter:
         ]
 
     def _play(
-        self, call: Placed, entries: list[dict[str, Any]], given: Arrays, programs: dict[str, int] | None = None
-    ) -> tuple[dict[str, RawTensor], float]:
+        self,
+        call: Placed,
+        entries: list[dict[str, Any]],
+        given: Arrays,
+        programs: dict[str, int] | None = None,
+        others: Sequence[int] = (),
+    ) -> Played:
+        """programs: their order, if another than the usual. others: lines of masked loads that leave other undefined values."""
         tape = json.dumps(entries).encode()
         order = {
             "kind": "case",
             "file": self.job.stage.spec.file,
             "tape": len(tape),
             "programs": programs,
+            "others": list(others),
             "buffers": [
                 {"name": b.name, "address": b.address, "size": b.size, "given": name in given}
                 for name, b in call.buffers.items()
@@ -204,7 +249,8 @@ class Interpreter:
         expected = sum(region.size for region in call.take.results)
         if len(payload) != expected:
             raise RuntimeError(f"the interpreter sent {len(payload)} bytes; {expected} were asked for")
-        return arrays_of(call.take.results, payload), (time.perf_counter() - start) * 1e3
+        unstated = [line for line in header.get("unstated", ()) if type(line) is int]
+        return Played(arrays_of(call.take.results, payload), (time.perf_counter() - start) * 1e3, unstated)
 
     def _send(self, message: bytes, case: Case) -> None:
         try:

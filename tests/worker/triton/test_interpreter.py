@@ -37,6 +37,22 @@ def test_a_kernel_gives_numpys_answer(stage: Stage, sandbox: Sandbox, name: str)
     np.testing.assert_allclose(run.outputs["out"].numbers(), want, rtol=2e-3, atol=2e-3)
 
 
+def test_an_undefined_lane_that_comes_out_is_told_with_its_load(stage: Stage, sandbox: Sandbox) -> None:
+    """The second load is the one: what the first leaves undefined is never stored."""
+    body = (
+        "kept = tl.load(x + at, mask=at < 8)\n"
+        "b = tl.load(y + at, mask=at < 24)\n"
+        "tl.store(out + at, tl.where(at < 8, kept, b * 2))\n"
+    )
+    text = source(Sample(body, lambda x, _: x.astype(float)))
+    with pytest.raises(Failure) as raised:
+        list(interpret.run_cases(job_for(stage, sandbox, text)))
+    assert raised.value.reason == "uninitialised_read"
+    line = 1 + next(at for at, text in enumerate(text.splitlines()) if "b = tl.load" in text)
+    assert f"line {line} of " in raised.value.message
+    assert "first in its element 24" in raised.value.message
+
+
 FAULTS = {
     "one row past the end": ("tl.store(out + at + 16, tl.load(x + at))", "illegal_address", "past the end of 'out'"),
     "one value before the start": (
