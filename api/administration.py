@@ -19,6 +19,8 @@ from kernelgate.models import Session as BrowserSession
 from kernelgate.stages import Stage
 from kernelgate.verdicts import State, Verdict
 
+_NOTE = "an administrator had it judged again"
+
 
 def user_named(database: Session, handle: str) -> User:
     """Raises Refusal when there is no such account."""
@@ -108,7 +110,7 @@ def rejudge_one(database: Session, admin: Identity, submission_id: str) -> Submi
             "not_final", f"{found.id} is a run of one case: it has no verdict to be judged again.", field="path.id"
         )
     submission_id = found.id
-    opened = _open_round(database, Submission.id == submission_id)
+    opened = open_round(database, Submission.id == submission_id)
     if not opened:
         raise Refusal("not_final", f"Submission {submission_id} is queued or running.", field="path.id")
     audit(database, admin.handle, "submission.rejudge", submission_id, round=opened[0].round)
@@ -124,7 +126,7 @@ def rejudge_stage(
     if dry_run:
         done = select(Submission).where(wanted, Submission.state == State.DONE).options(defer(Submission.source))
         return list(database.scalars(done))
-    opened = _open_round(database, wanted & (Submission.state == State.DONE))
+    opened = open_round(database, wanted & (Submission.state == State.DONE))
     audit(
         database,
         admin.handle,
@@ -136,7 +138,7 @@ def rejudge_stage(
     return opened
 
 
-def _open_round(database: Session, wanted: ColumnElement[bool]) -> list[Submission]:
+def open_round(database: Session, wanted: ColumnElement[bool], note: str = _NOTE) -> list[Submission]:
     """Queues finished submissions again. Conditional on their state, so that a running one keeps its lease and its result."""
     again = (
         update(Submission)
@@ -158,7 +160,7 @@ def _open_round(database: Session, wanted: ColumnElement[bool]) -> list[Submissi
     )
     opened = list(database.scalars(again))
     for submission in opened:
-        write_state(database, submission, note="an administrator had it judged again")
+        write_state(database, submission, note=note)
     return opened
 
 

@@ -31,7 +31,20 @@ from api.metrics import Metrics
 from api.pages import Static, problem_page
 from api.pages import router as pages
 from api.problems import Problem, Refusal, documented, handle
-from api.routes import admin, admin_grading, health, leaderboard, me, session, stages, submissions, submit
+from api.routes import (
+    admin,
+    admin_grading,
+    course_grading,
+    course_people,
+    courses,
+    health,
+    leaderboard,
+    me,
+    session,
+    stages,
+    submissions,
+    submit,
+)
 from kernelgate import __version__
 from kernelgate.settings import settings
 
@@ -47,6 +60,11 @@ TAGS = [
     {"name": "submissions", "description": "Files in, verdicts out."},
     {"name": "stages", "description": "The exercises and their leaderboards."},
     {"name": "account", "description": "Signing in, one's own submissions and tokens."},
+    {
+        "name": "courses",
+        "description": "Terms: people, stages with times, grid and points. Changes need the scope `submit` and a seat that "
+        "allows them: a course's instructors change it, its assistants judge again, hide, extend, freeze and announce.",
+    },
     {"name": "admin", "description": "For administrators: a session, or a token with the scope `admin`."},
     {"name": "health", "description": "For machines that watch."},
 ]
@@ -87,7 +105,20 @@ def create_app() -> FastAPI:
     for error in (Refusal, RequestValidationError, HTTPException, DBAPIError, PoolTimeoutError):
         app.add_exception_handler(error, handle)
     app.include_router(pages)
-    for module in (submit, submissions, stages, leaderboard, session, me, admin_grading, admin, health):
+    for module in (
+        submit,
+        submissions,
+        stages,
+        leaderboard,
+        session,
+        me,
+        courses,
+        course_people,
+        course_grading,
+        admin_grading,
+        admin,
+        health,
+    ):
         app.include_router(module.router)
     app.mount("/static", Static(directory=settings().web_dir / "static", check_dir=False), name="static")
     app.openapi = partial(openapi, app)  # type: ignore[method-assign]

@@ -89,3 +89,4 @@ SubmissionId = Annotated[
 ]
 Handle = Annotated[str, Path(max_length=64, description="The account's handle.", examples=["ada"])]
 StageName = Annotated[str, Path(description="The stage's name.", max_length=64, examples=["online_softmax"])]
+CourseName = Annotated[str, Path(description="The course's name.", max_length=64, examples=["gpu-2027"])]

@@ -79,7 +79,7 @@ def check_submit_limits(database: Session, user_id: int, *, run: bool) -> None:
         raise Refusal(
             "too_many_per_hour",
             f"{limit} {what} were made within 60 minutes, the most there may be.",
-            headers=_retry_after(counted[-1] + HOUR),
+            headers=retry_after(counted[-1] + HOUR),
         )
 
 
@@ -102,11 +102,11 @@ def check_token_limits(database: Session, user_id: int) -> None:
         raise Refusal(
             "too_many_tokens_per_hour",
             f"{limit} tokens were made for this account within 60 minutes, the most there may be.",
-            headers=_retry_after(made[-1] + HOUR),
+            headers=retry_after(made[-1] + HOUR),
         )
 
 
-def _retry_after(moment: datetime) -> dict[str, str]:
+def retry_after(moment: datetime) -> dict[str, str]:
     return {"Retry-After": str(max(math.ceil((moment - now()).total_seconds()), 1))}
 
 
@@ -122,7 +122,7 @@ def count_sign_up(database: Session, address: str) -> None:
         raise Refusal(
             "too_many_sign_ups",
             f"{limit} accounts were made from this address within 60 minutes, the most there may be.",
-            headers=_retry_after(made[-1] + HOUR),
+            headers=retry_after(made[-1] + HOUR),
         )
     database.add(SignUp(address=address))
 
@@ -147,7 +147,7 @@ def check_sign_in_limit(database: Session, address: str) -> None:
         raise Refusal(
             "too_many_sign_ins",
             f"{len(failures)} sign-ins from this address failed within 15 minutes.",
-            headers=_retry_after(failures[-1] + SIGN_IN_WINDOW),
+            headers=retry_after(failures[-1] + SIGN_IN_WINDOW),
         )
 
 

@@ -51,6 +51,8 @@ KINDS: dict[str, Kind] = {
     "not_found": Kind(404, "Nothing there", "Check the address."),
     "unknown_submission": Kind(404, "No such submission", "List your own under /me/submissions."),
     "unknown_stage": Kind(404, "No such stage", "List the stages under /stages."),
+    "unknown_course": Kind(404, "No such course", "List yours under /courses."),
+    "unknown_member": Kind(404, "Not in the course", "List who is under /courses/NAME/members."),
     "unknown_user": Kind(404, "No such account", "List the accounts under /admin/users."),
     "unknown_token_id": Kind(404, "No such token", "List your tokens under /me/tokens."),
     "unusable_invite": Kind(404, "The invite cannot be used", "Ask for a new invite."),
@@ -60,6 +62,9 @@ KINDS: dict[str, Kind] = {
     "stage_unverified": Kind(
         409, "The stage is not verified", "Wait until a worker has verified it, or ask an administrator."
     ),
+    "not_open_yet": Kind(409, "The stage is not open yet", "Wait until it opens."),
+    "course_taken": Kind(409, "There is a course of that name", "Choose another name."),
+    "last_instructor": Kind(409, "Nobody would be left to instruct", "Make another member an instructor first."),
     "not_held": Kind(409, "The submission is not held", "List those that are under /admin/held."),
     "already_final": Kind(409, "The submission is finished", "Submit again if you want another verdict."),
     "not_final": Kind(409, "The submission is not finished", "Wait for its verdict, or cancel it first."),
@@ -78,6 +83,7 @@ KINDS: dict[str, Kind] = {
         422, "The Idempotency-Key was used for something else", "Use a new key for a new submission."
     ),
     "too_many_pending": Kind(429, "Too many submissions are pending", "Wait for one to finish, or cancel one."),
+    "quota_used": Kind(429, "The course's quota is used up", "Wait as Retry-After says."),
     "too_many_per_hour": Kind(429, "Too many submissions within the hour", "Wait as Retry-After says."),
     "too_many_tokens_per_hour": Kind(429, "Too many tokens within the hour", "Wait as Retry-After says."),
     "too_many_sign_ups": Kind(429, "Too many new accounts from one address", "Wait as Retry-After says."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from fastapi import Request
@@ -12,11 +12,12 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from api.auth import close_session, cookie_name, open_session
+from api.courses.roster import enter
 from api.limits import address_of, check_sign_in_limit, count_sign_up, record_sign_in_failure
 from api.problems import Refusal
 from kernelgate.accounts import HANDLE, AccountError, audit, create_token, create_user, digest, find_user
 from kernelgate.db import transaction
-from kernelgate.models import Invite, Role, Scope, Token, now
+from kernelgate.models import Course, Invite, Role, Scope, Token, now
 from kernelgate.settings import settings
 
 Found = TypeVar("Found")
@@ -25,13 +26,15 @@ _LOCAL = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
 
 @dataclass(frozen=True)
 class Opened:
-    """A session just opened. `cookie` goes into the cookie alone; `token` is the account's first, when it is new."""
+    """A session just opened. `cookie` goes into the cookie alone; `token` is the account's first, when it is new, and `course`
+    the name of the one that it was invited to."""
 
     handle: str
     role: Role
     cookie: str
     csrf: str
     token: str | None = None
+    course: str | None = None
 
 
 def sign_in(request: Request, secret: str) -> Opened:
@@ -66,7 +69,12 @@ def accept_invite(request: Request, secret: str, handle: str) -> Opened:
         outcome = _attempt(request, database, use)
         if isinstance(outcome, Invite):
             # A handle that cannot be had rolls all of it back: the invite keeps its use.
-            return _new_account(request, database, handle, Role(outcome.role))
+            opened = _new_account(request, database, handle, Role(outcome.role))
+            if outcome.course_id is not None:
+                user, course = find_user(database, opened.handle), database.get_one(Course, outcome.course_id)
+                enter(database, course, user.id if user else 0, outcome)
+                return replace(opened, course=course.name)
+            return opened
     raise outcome
 
 

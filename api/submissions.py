@@ -15,6 +15,8 @@ from sqlalchemy.orm import Session
 
 from api.auth import Identity, challenge
 from api.catalog import Catalog, standing
+from api.courses.admission import check_courses
+from api.courses.seats import teaches
 from api.limits import check_submit_limits, lock_user
 from api.problems import Refusal
 from api.queues import choose_queue
@@ -65,6 +67,8 @@ def create(database: Session, identity: Identity, sent: Sent, catalog: Catalog) 
     if closed is not None:
         raise closed
     check_submit_limits(database, identity.user_id, run=trial is not None)
+    if trial is None:
+        check_courses(database, identity.user_id, stage.name)
     if trial is not None:
         forget_old_trials(database, identity.user_id)
     submission = Submission(
@@ -171,8 +175,11 @@ def the_one(database: Session, submission_id: str) -> Submission:
 
 
 def may_see(database: Session, submission: Submission, identity: Identity | None, stages: Mapping[str, Stage]) -> bool:
-    """Its owner, instructors and admins; others when the stage shows its sources to them and it is neither hidden nor held."""
+    """Its owner, instructors and admins, the staff of a course that it counts in; others when the stage shows its sources to
+    them and it is neither hidden nor held."""
     if identity is not None and (identity.user_id == submission.user_id or identity.reads_all):
+        return True
+    if identity is not None and submission.trial is None and teaches(database, identity.user_id, submission):
         return True
     stage = stages.get(submission.stage)
     if stage is None or submission.hidden or submission.held or submission.trial is not None:

@@ -65,6 +65,39 @@ class Scope(StrEnum):
     ADMIN = "admin"
 
 
+class CourseRole(StrEnum):
+    """What somebody is in a course. Its staff, instructors and assistants, see and judge again what its members submit to its
+    stages; instructors also change the course."""
+
+    INSTRUCTOR = "instructor"
+    ASSISTANT = "assistant"
+    MEMBER = "member"
+
+    @property
+    def staff(self) -> bool:
+        return self is not CourseRole.MEMBER
+
+
+class LateRule(StrEnum):
+    """What a submission after the due time is worth."""
+
+    NONE = "none"
+    """Nothing."""
+    PENALTY = "penalty"
+    """Its points less `late_percent` for each day begun."""
+    DAYS = "days"
+    """All its points, for days paid from the course's budget."""
+
+
+class PointsRule(StrEnum):
+    """How a stage's points are earned."""
+
+    PASS = "pass"  # noqa: S105 - the word, no password
+    THRESHOLDS = "thresholds"
+    RATIO = "ratio"
+    CASES = "cases"
+
+
 def in_list(column: str, words: type[StrEnum]) -> str:
     return f"{column} IN ({', '.join(repr(str(word)) for word in words)})"
 
@@ -122,12 +155,18 @@ class Token(Base):
 
 
 class Invite(Base):
-    """A link that makes an account; each use counts against `uses_left`."""
+    """A link that makes an account; each use counts against `uses_left`.
+
+    With `course_id` it leads into that course, whoever has an account already keeps it, and `email`, `person` and `team` of the
+    roster go into the membership.
+    """
 
     __tablename__ = "invites"
     __table_args__ = (
         CheckConstraint("uses_left >= 0", name="uses_left"),
         CheckConstraint(in_list("role", Role), name="role"),
+        CheckConstraint(in_list("course_role", CourseRole), name="course_role"),
+        CheckConstraint("course_id IS NULL OR role = 'submitter'", name="course"),
     )
 
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
@@ -138,6 +177,11 @@ class Invite(Base):
     created_by: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     expires_at: Mapped[datetime]
+    course_id: Mapped[int | None] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"), index=True)
+    course_role: Mapped[str] = mapped_column(default=CourseRole.MEMBER, server_default=CourseRole.MEMBER)
+    email: Mapped[str] = mapped_column(default="", server_default="")
+    person: Mapped[str] = mapped_column(default="", server_default="")
+    team: Mapped[str] = mapped_column(default="", server_default="")
 
 
 class Session(Base):
@@ -330,3 +374,123 @@ class Audit(Base):
     action: Mapped[str]
     target: Mapped[str]
     data: Mapped[dict[str, Any]]
+
+
+class Course(Base):
+    """A term: people, and stages with times. What somebody submits to a stage counts in every course of theirs that has it."""
+
+    __tablename__ = "courses"
+    __table_args__ = (
+        CheckConstraint(r"name ~ '^[a-z0-9][a-z0-9-]{0,38}$'", name="name"),
+        CheckConstraint("late_days BETWEEN 0 AND 100", name="late_days"),
+    )
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    title: Mapped[str]
+    late_days: Mapped[int] = mapped_column(default=0)
+    """What everybody, and each team for what it does jointly, may be late in all."""
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class Team(Base):
+    """People of a course who earn the points of joint stages, and pay their late days, together."""
+
+    __tablename__ = "course_teams"
+    __table_args__ = (UniqueConstraint("course_id", "name"),)
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"))
+    name: Mapped[str]
+
+
+class Member(Base):
+    """Somebody in a course. `email` and `person` are the roster's, for the staff's eyes and for exports."""
+
+    __tablename__ = "course_members"
+    __table_args__ = (CheckConstraint(in_list("role", CourseRole), name="role"),)
+
+    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"), primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True)
+    role: Mapped[str] = mapped_column(default=CourseRole.MEMBER)
+    team_id: Mapped[int | None] = mapped_column(ForeignKey("course_teams.id", ondelete="SET NULL"), index=True)
+    email: Mapped[str] = mapped_column(default="")
+    person: Mapped[str] = mapped_column(default="")
+    joined_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+    user: Mapped[User] = relationship(lazy="joined")
+    team: Mapped[Team | None] = relationship(lazy="joined")
+
+
+class CourseStage(Base):
+    """A stage in a course: its times, and what its points are earned by.
+
+    marked_at: judgings made until then count even where they are later than the due time, which else fixes what counts.
+    """
+
+    __tablename__ = "course_stages"
+    __table_args__ = (
+        CheckConstraint(in_list("late", LateRule), name="late"),
+        CheckConstraint(in_list("rule", PointsRule), name="rule"),
+        CheckConstraint("late_percent BETWEEN 0 AND 100", name="late_percent"),
+        CheckConstraint("late_limit BETWEEN 0 AND 100", name="late_limit"),
+        CheckConstraint("quota > 0", name="quota"),
+        CheckConstraint("points >= 0", name="points"),
+    )
+
+    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"), primary_key=True)
+    stage: Mapped[str] = mapped_column(primary_key=True)
+    place: Mapped[int] = mapped_column(default=0)
+    opens_at: Mapped[datetime | None]
+    due_at: Mapped[datetime | None]
+    freezes_at: Mapped[datetime | None]
+    marked_at: Mapped[datetime | None]
+    late: Mapped[str] = mapped_column(default=LateRule.NONE)
+    late_percent: Mapped[float] = mapped_column(default=0.0)
+    late_limit: Mapped[int] = mapped_column(default=0)
+    """Days after the due time from which on nothing counts, whatever the rule."""
+    quota: Mapped[int | None]
+    joint: Mapped[bool] = mapped_column(default=False)
+    rule: Mapped[str] = mapped_column(default=PointsRule.PASS)
+    points: Mapped[float] = mapped_column(default=1.0)
+    steps: Mapped[list[list[float]]] = mapped_column(JSONB, default=list)
+    """Of thresholds: speedup and the points from it on, rising."""
+
+
+class Extension(Base):
+    """Another due time for one person in one stage of a course."""
+
+    __tablename__ = "course_extensions"
+
+    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"), primary_key=True)
+    stage: Mapped[str] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True)
+    due_at: Mapped[datetime]
+    reason: Mapped[str]
+
+
+class Override(Base):
+    """Points that somebody of the staff gave by hand, in place of those that were earned."""
+
+    __tablename__ = "course_overrides"
+    __table_args__ = (CheckConstraint("points >= 0", name="points"),)
+
+    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"), primary_key=True)
+    stage: Mapped[str] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True)
+    points: Mapped[float]
+    reason: Mapped[str]
+    actor: Mapped[str]
+    at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class Announcement(Base):
+    """What the staff of a course says to all of it."""
+
+    __tablename__ = "announcements"
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"), index=True)
+    text: Mapped[str]
+    actor: Mapped[str]
+    at: Mapped[datetime] = mapped_column(server_default=func.now())

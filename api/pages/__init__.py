@@ -2,13 +2,25 @@
 
 from fastapi import APIRouter
 
-from api.pages import account, admin, admin_grading, docs, home, leaderboards, mine, sources, stages, submissions
+from api.pages import (
+    account,
+    admin,
+    admin_grading,
+    courses,
+    docs,
+    home,
+    leaderboards,
+    mine,
+    sources,
+    stages,
+    submissions,
+)
 from api.pages.site import wellknown
 from api.pages.site.problems import problem_page
 from api.pages.site.static import Static
 
 router = APIRouter()
-for module in (home, stages, submissions, sources, mine, leaderboards, account, admin, admin_grading, docs):
+for module in (home, stages, submissions, sources, mine, leaderboards, account, courses, admin, admin_grading, docs):
     router.include_router(module.router)
 for module in (submissions, sources, mine, wellknown):
     router.include_router(module.files)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Path, Request
@@ -21,7 +21,7 @@ from api.sign_in import Opened, accept_invite, find_invite, local_page, sign_in,
 from api.tokens import own_token, tokens_of
 from kernelgate.accounts import digest
 from kernelgate.db import transaction
-from kernelgate.models import Scope, Token
+from kernelgate.models import Course, Scope, Token
 from kernelgate.settings import settings
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
@@ -37,6 +37,8 @@ def _door(request: Request, kind: str, *, problem: Refusal | None = None, **cont
         "next": "",
         "handle": "",
         "invite": None,
+        "course": None,
+        "secret": "",
         **context,
     }
     response = page(request, "door.html", status=problem.kind.status if problem else 200, **shown)
@@ -88,7 +90,15 @@ async def post_sign_up(request: Request) -> Response:
 
 @router.get("/invite/{secret}")
 def invite_page(request: Request, secret: InviteSecret, viewer: Viewer) -> Response:  # noqa: ARG001 - the header shows the viewer
-    return _door(request, "invite", invite=find_invite(secret))
+    return _door(request, "invite", **_invited(secret))
+
+
+def _invited(secret: str) -> dict[str, Any]:
+    """The invite of a link, and the course it leads into, if it does."""
+    invite = find_invite(secret)
+    with transaction() as database:
+        course = database.get(Course, invite.course_id) if invite.course_id is not None else None
+    return {"invite": invite, "course": course, "secret": secret}
 
 
 @router.post("/invite/{secret}", dependencies=[Depends(same_site)])
@@ -99,9 +109,9 @@ async def post_invite(request: Request, secret: InviteSecret) -> Response:
     except Refusal as refusal:
         if refusal.code not in ("handle_taken", "invalid_field"):
             raise
-        invite = await run_in_threadpool(find_invite, secret)
-        return _door(request, "invite", problem=refusal, handle=handle, invite=invite)
-    return _welcome(opened)
+        invited = await run_in_threadpool(_invited, secret)
+        return _door(request, "invite", problem=refusal, handle=handle, **invited)
+    return _welcome(opened, f"/courses/{opened.course}" if opened.course else "/")
 
 
 WELCOME, _SHOWN_S = "kernelgate_welcome", 600

@@ -69,7 +69,7 @@ _REQUEST_BODY = {
             "malformed_json", "malformed_form", "csrf_failed", "cross_site", "unknown_stage", "slow_body", "stage_closed",
             "stage_unverified", "body_too_large", "source_too_large", "unsupported_body", "invalid_field", "empty_source",
             "binary_source", "not_utf8", "wrong_filename", "idempotency_mismatch", "too_many_pending",
-            "too_many_per_hour", "database_unavailable",
+            "too_many_per_hour", "not_open_yet", "quota_used", "database_unavailable",
         ),
     },
 )  # fmt: skip

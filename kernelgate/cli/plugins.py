@@ -14,6 +14,7 @@ BUILT_IN = (
     ("client", "kernelgate.cli.submitting:commands"),
     ("reading", "kernelgate.cli.reading:commands"),
     ("login", "kernelgate.cli.login:commands"),
+    ("courses", "kernelgate.cli.courses:commands"),
     ("accounts", "kernelgate.cli.accounts:commands"),
 )
 """Our own plug-ins, in the form of an entry point: (name, "module:attribute")."""
@@ -22,6 +23,7 @@ _OFFLINE = {"user": "accounts", "token": "accounts", "invite": "accounts"}
 
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Submit", ("submit", "run", "result", "cancel", "stages", "leaderboard", "login", "logout")),
+    ("Teach", ("course",)),
     ("On this machine", ("check", "bench", "stage", "doctor")),
     ("Run the service", ("up", "serve", "worker", "migrate", "settings")),
     ("Accounts (on the database)", ("user", "token", "invite")),
