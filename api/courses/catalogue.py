@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from api.auth import Identity
 from api.catalog import Catalog
-from api.courses.judging import announcements
+from api.courses.announcing import announcements
 from api.courses.schedule import stage_views
 from api.courses.schemas import CourseBody, CourseChange, CourseSummary, CourseView
 from api.courses.seats import Right, Seat, may_make_courses, seat

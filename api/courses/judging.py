@@ -1,4 +1,4 @@
-"""What the staff of a course does with its members' submissions: judge again after a look, hide, announce."""
+"""What the staff of a course does with its members' submissions: judge again after a look, hide."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from sqlalchemy.orm import Session, defer
 
 from api.administration import hide, open_round
 from api.courses.schedule import stage_of
-from api.courses.schemas import AnnouncementView
 from api.courses.seats import Seat
 from api.problems import Refusal
 from api.submissions import the_one
 from kernelgate.accounts import audit
-from kernelgate.models import Announcement, CourseRole, CourseStage, Member, Submission
+from kernelgate.models import CourseRole, CourseStage, Member, Submission
 from kernelgate.verdicts import State, Verdict
 
 _NOTE = "the staff of a course had it judged again"
@@ -59,31 +58,3 @@ def rejudge_one(database: Session, by: Seat, submission_id: str) -> Submission:
 
 def hide_one(database: Session, by: Seat, submission_id: str, hidden: bool) -> Submission:
     return hide(database, by.identity, submission_in(database, by, submission_id).id, hidden)
-
-
-def announce(database: Session, by: Seat, text: str) -> AnnouncementView:
-    row = Announcement(course_id=by.course.id, text=text.strip(), actor=by.identity.handle)
-    database.add(row)
-    database.flush()
-    database.refresh(row)
-    audit(database, by.identity.handle, "course.announce", by.course.name, announcement=row.id)
-    return announcement_view(row)
-
-
-def withdraw(database: Session, by: Seat, number: int) -> None:
-    """Raises Refusal for one that the course does not have."""
-    row = database.get(Announcement, number)
-    if row is None or row.course_id != by.course.id:
-        raise Refusal("not_found", "The course has no such announcement.", field="path.id", value=number)
-    audit(database, by.identity.handle, "course.withdraw", by.course.name, text=row.text)
-    database.delete(row)
-
-
-def announcements(database: Session, course_id: int, most: int = 50) -> list[AnnouncementView]:
-    """The newest first."""
-    wanted = select(Announcement).where(Announcement.course_id == course_id).order_by(Announcement.id.desc())
-    return [announcement_view(row) for row in database.scalars(wanted.limit(most))]
-
-
-def announcement_view(row: Announcement) -> AnnouncementView:
-    return AnnouncementView(id=row.id, text=row.text, actor=row.actor, at=row.at)

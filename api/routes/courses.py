@@ -10,8 +10,8 @@ from fastapi.concurrency import run_in_threadpool
 from api.auth import Identity
 from api.body import described, payload
 from api.catalog import Catalog
+from api.courses.announcing import announce, withdraw
 from api.courses.catalogue import change_course, course_view, courses_of, make_course, remove_course
-from api.courses.judging import announce, withdraw
 from api.courses.schedule import drop_stage, extend, extensions, freeze, set_stage, stage_views
 from api.courses.schemas import (
     AnnounceBody,

@@ -53,6 +53,9 @@ def test_a_link_asks_who_one_is_and_says_what_the_staff_sees(site: Site) -> None
     assert "staff sees what its members submit" in asked
     joined = check(ada.post(link[0].replace("/invite/", "/join/"), data={"csrf_token": csrf(asked)}))
     assert "You are member" in joined
+    check(greta.post("/courses/gpu/announcements", data={**form, "text": "Due on Friday."}))
+    assert "Due on Friday." in check(ada.get("/stages"))
+    assert "Due on Friday." not in check(greta.get("/stages")), "it is for members"
     assert "Leave the course" in joined
     visitor = site.visitor()
     assert "sign in" in check(visitor.get(link[0]))

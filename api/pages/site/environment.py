@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse
 
 from api.auth import Identity
 from api.body import CSRF_FIELD
+from api.courses.announcing import notices
 from api.pages.site.assets import asset
 from api.problems import Refusal
 from kernelgate.evidence import number
@@ -63,7 +64,14 @@ def page(request: Request, template: str, *, status: int = 200, **context: Any) 
     body = (
         environment()
         .get_template(template)
-        .render(viewer=viewer, here=request.url.path, settings=settings(), origin=origin(request), **context)
+        .render(
+            viewer=viewer,
+            here=request.url.path,
+            settings=settings(),
+            origin=origin(request),
+            notices=notices(viewer.user_id, request.url.path) if viewer else [],
+            **context,
+        )
     )
     headers = {"Cache-Control": "no-store", "Vary": "Accept, Cookie, Accept-Encoding"}
     if viewer is None and request.method == "GET" and "gzip" in request.headers.get("accept-encoding", ""):
