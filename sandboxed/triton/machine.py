@@ -360,10 +360,7 @@ class Machine:
             each = tuple(np.take(value, at, axis=axis) for value in values)
             held = each if held is None else combine(None, *held, *each)
             found[at] = held
-        return tuple(
-            np.stack([found[at][index] for at in range(length)], axis=axis if axis == -1 else axis + 0)
-            for index in range(len(values))
-        )
+        return tuple(np.stack([found[at][part] for at in range(length)], axis=axis) for part in range(len(values)))
 
     # --- memory
 
@@ -484,11 +481,7 @@ class Machine:
         return self._read(before, element)
 
     def confirm(self, active, condition, said, rank, line):
-        lanes = (
-            self._lanes(active, None, np.broadcast_shapes(np.shape(condition), ()), rank)
-            if active is not None
-            else None
-        )
+        lanes = None if active is None else self._lanes(active, None, np.shape(condition), rank)
         held = np.asarray(condition) if lanes is None else np.asarray(condition) | ~lanes
         if not held.all():
             raise FaultError("assertion", f"an assert in a kernel did not hold: {said[:200]}", line)

@@ -1,4 +1,4 @@
-// Shadow memory and the hooks that -fsanitize=thread makes the compiler call; libtsan is not linked. See check.h.
+// Shadow memory: what every access of a kernel is looked up in. See check.h.
 #ifdef EMULATOR_CHECK
 #include "check.h"
 
@@ -378,7 +378,7 @@ void check_access(const void* address, unsigned size, Access access, const void*
   visit_words((Cell*)array->shadow, (size_t)(p - array->data), *me, block, p, size, access, pc);
 }
 
-static void misaligned_at(const void* address, unsigned alignment, const void* pc, int line) {
+void misaligned_at(const void* address, unsigned alignment, const void* pc, int line) {
   if (current_fibre()) found("misaligned", here(pc, line), format("an access through an address that is no multiple of %u: ", alignment) + describe(address, alignment));
 }
 void misaligned(const void* address, unsigned alignment) { misaligned_at(address, alignment, (const char*)__builtin_return_address(0) - 1, 0); }
@@ -457,7 +457,7 @@ void mark_written(const void* address, size_t size, bool written) {
 }
 
 // A volatile access is how threads signal each other without atomics: it orders like a relaxed atomic.
-static void check_volatile(const void* address, unsigned size, bool write, const void* pc) {
+void check_volatile(const void* address, unsigned size, bool write, const void* pc) {
   const char* p = (const char*)address;
   const bool device = current_fibre() && !worker->collective && (in_shared(p) || array_at(p) || variable_at(p));
   check_access(address, size, device ? (write ? Access::Atomic : Access::Load) : write ? Access::Write : Access::Read, pc);
@@ -467,76 +467,4 @@ static void check_volatile(const void* address, unsigned size, bool write, const
 }
 
 }  // namespace emulator
-
-// ------------------------------------------------------------------------------------------------ the compiler's hooks
-
-using emulator::Access;
-using emulator::check_access;
-#define PC ((const char*)__builtin_return_address(0) - 1)
-#define HOOKS(n)                                                                                                        \
-  void __tsan_read##n(void* a) { check_access(a, n, Access::Read, PC); }                                                \
-  void __tsan_write##n(void* a) { check_access(a, n, Access::Write, PC); }                                              \
-  void __tsan_unaligned_read##n(void* a) { check_access(a, n, Access::Read, PC); }                                      \
-  void __tsan_unaligned_write##n(void* a) { check_access(a, n, Access::Write, PC); }                                    \
-  void __tsan_read##n##_pc(void* a, void* pc) { check_access(a, n, Access::Read, pc); }                                 \
-  void __tsan_write##n##_pc(void* a, void* pc) { check_access(a, n, Access::Write, pc); }                               \
-  void __tsan_volatile_read##n(void* a) { emulator::check_volatile(a, n, false, PC); }                                  \
-  void __tsan_volatile_write##n(void* a) { emulator::check_volatile(a, n, true, PC); }                                  \
-  void __tsan_unaligned_volatile_read##n(void* a) { emulator::check_volatile(a, n, false, PC); }                        \
-  void __tsan_unaligned_volatile_write##n(void* a) { emulator::check_volatile(a, n, true, PC); }                        \
-  void __tsan_read_write##n(void* a) { check_access(a, n, Access::Read, PC); check_access(a, n, Access::Write, PC); }   \
-  void __tsan_unaligned_read_write##n(void* a) { check_access(a, n, Access::Read, PC); check_access(a, n, Access::Write, PC); }
-// std::atomic and the __atomic builtins of host code in the same file.
-#define ATOMIC_HOOKS(bits, type)                                                                                        \
-  type __tsan_atomic##bits##_load(const volatile type* a, int) { return __atomic_load_n(a, __ATOMIC_SEQ_CST); }         \
-  void __tsan_atomic##bits##_store(volatile type* a, type v, int) { __atomic_store_n(a, v, __ATOMIC_SEQ_CST); }         \
-  type __tsan_atomic##bits##_exchange(volatile type* a, type v, int) { return __atomic_exchange_n(a, v, __ATOMIC_SEQ_CST); } \
-  type __tsan_atomic##bits##_fetch_add(volatile type* a, type v, int) { return __atomic_fetch_add(a, v, __ATOMIC_SEQ_CST); } \
-  type __tsan_atomic##bits##_fetch_sub(volatile type* a, type v, int) { return __atomic_fetch_sub(a, v, __ATOMIC_SEQ_CST); } \
-  type __tsan_atomic##bits##_fetch_and(volatile type* a, type v, int) { return __atomic_fetch_and(a, v, __ATOMIC_SEQ_CST); } \
-  type __tsan_atomic##bits##_fetch_or(volatile type* a, type v, int) { return __atomic_fetch_or(a, v, __ATOMIC_SEQ_CST); }   \
-  type __tsan_atomic##bits##_fetch_xor(volatile type* a, type v, int) { return __atomic_fetch_xor(a, v, __ATOMIC_SEQ_CST); } \
-  type __tsan_atomic##bits##_fetch_nand(volatile type* a, type v, int) { return __atomic_fetch_nand(a, v, __ATOMIC_SEQ_CST); } \
-  type __tsan_atomic##bits##_compare_exchange_val(volatile type* a, type c, type v, int, int) { __atomic_compare_exchange_n(a, &c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); return c; } \
-  int __tsan_atomic##bits##_compare_exchange_strong(volatile type* a, type* c, type v, int, int) { return __atomic_compare_exchange_n(a, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); } \
-  int __tsan_atomic##bits##_compare_exchange_weak(volatile type* a, type* c, type v, int, int) { return __atomic_compare_exchange_n(a, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); }
-extern "C" {
-HOOKS(1) HOOKS(2) HOOKS(4) HOOKS(8) HOOKS(16)
-ATOMIC_HOOKS(8, unsigned char) ATOMIC_HOOKS(16, unsigned short) ATOMIC_HOOKS(32, unsigned) ATOMIC_HOOKS(64, unsigned long long)
-void __tsan_init() {}
-void __tsan_func_entry(void*) {}
-void __tsan_func_exit() {}
-void __tsan_read_range(void* a, unsigned long n) { check_access(a, (unsigned)n, Access::Read, PC); }
-void __tsan_write_range(void* a, unsigned long n) { check_access(a, (unsigned)n, Access::Write, PC); }
-void __tsan_vptr_update(void**, void*) {}
-void __tsan_vptr_read(void**) {}
-void __tsan_atomic_thread_fence(int) {}
-void __tsan_atomic_signal_fence(int) {}
-void* __tsan_memcpy(void* to, const void* from, size_t n) {
-  check_access(from, (unsigned)n, Access::Read, PC);
-  check_access(to, (unsigned)n, Access::Write, PC);
-  return memcpy(to, from, n);
-}
-void* __tsan_memmove(void* to, const void* from, size_t n) {
-  check_access(from, (unsigned)n, Access::Read, PC);
-  check_access(to, (unsigned)n, Access::Write, PC);
-  return memmove(to, from, n);
-}
-void* __tsan_memset(void* to, int v, size_t n) {
-  check_access(to, (unsigned)n, Access::Write, PC);
-  return memset(to, v, n);
-}
-
-// -fsanitize=alignment: a pointer that is not aligned for its type, before the access happens.
-struct AlignmentSite {
-  struct { const char* file; unsigned line, column; } where;
-  const void* type;
-  unsigned char log_alignment, access;
-};
-void __ubsan_handle_type_mismatch_v1(AlignmentSite* site, unsigned long address) {
-  const unsigned alignment = 1u << site->log_alignment;
-  if (address && (address & (alignment - 1))) emulator::misaligned_at((const void*)address, alignment, nullptr, (int)site->where.line);
-}
-void __ubsan_handle_type_mismatch_v1_abort(AlignmentSite* site, unsigned long address) { __ubsan_handle_type_mismatch_v1(site, address); }
-}
 #endif  // EMULATOR_CHECK

@@ -13,6 +13,8 @@ enum class Access : uint8_t { Read, Write, Atomic, Load };  // Load: an atomic o
 
 #ifdef EMULATOR_CHECK
 void check_access(const void* address, unsigned size, Access access, const void* pc);
+void check_volatile(const void* address, unsigned size, bool write, const void* pc);
+void misaligned_at(const void* address, unsigned alignment, const void* pc, int line);
 void check_launch();
 void check_block(Block& block);
 void check_shared(Block& block, const void* address, size_t size);
