@@ -1,7 +1,7 @@
 """Cases as lines: `warp_edge rows=3 width=31`, `drawn rows=1..200 times=3`, `profile rows=4096 measured needs_gpu`.
 
-A word without `=` is a mark; a value is a number, a range `low..high`, choices `a|b`, a list as JSON has it, or a word. The
-line `defaults` gives values to every line that has none of its own.
+A word without `=` is a mark; a value is a number, a range `low..high`, choices `a|b`, a list of such, or a word. A line
+`defaults` gives values to the lines below it that have none of their own; of the lines `timed`, each timed call takes one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import shlex
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-MARKS = ("measured", "needs_gpu", "hidden")
+MARKS = ("measured", "needs_gpu", "hidden", "refused")
+DEFAULTS, TIMED = "defaults", "timed"
+"""Lines that are no case."""
 OWN = ("dtype", "seam", "times", "title", "group")
 """Keys that speak of the case and not of what the function is given."""
 
@@ -42,6 +44,11 @@ class Choice:
 Value = int | float | str | list[object] | Range | Choice
 
 
+def is_drawn(value: object) -> bool:
+    """Whether a value is a range or choices, or a list that has some."""
+    return isinstance(value, Range | Choice) or (isinstance(value, list) and any(is_drawn(each) for each in value))
+
+
 @dataclass(frozen=True)
 class CaseLine:
     """One line. values: sizes, numbers and what arrays are made of; marks: `measured`, `needs_gpu`, `hidden`.
@@ -63,26 +70,38 @@ class CaseLine:
     @property
     def drawn(self) -> bool:
         """Whether something of it is drawn, or it is not to be shown: not known before a grading begins."""
-        chosen = any(isinstance(value, Range | Choice) for value in self.values.values())
+        chosen = any(is_drawn(value) for value in self.values.values())
         return chosen or "hidden" in self.marks or "|" in self.dtype
 
 
 def read(text: str, known: Collection[str]) -> list[CaseLine]:
     """All lines. known: the names of sizes, numbers and arrays. Raises CaseLineError."""
     lines = list(_lines(text))
-    defaults = next((values for _, name, values, _ in lines if name == "defaults"), {})
-    cases = [
-        _case(at, name, {**defaults, **values}, marks, known, frozenset(defaults.keys() - values.keys()))
-        for at, name, values, marks in lines
-        if name != "defaults"
-    ]
-    names = [case.name for case in cases]
+    defaults: dict[str, Value] = {}
+    cases = []
+    for at, name, values, marks in lines:
+        if name == DEFAULTS:
+            defaults = {**defaults, **values}
+            continue
+        given = values if name == TIMED else {**defaults, **values}
+        inherited = frozenset(defaults.keys() - values.keys())
+        cases += [_case(at, *each, marks, known, inherited) for each in _by_dtype(name, given)]
+    names = [case.name for case in cases if case.name != TIMED]
     for case in cases:
         if names.count(case.name) > 1:
             raise CaseLineError(f"case line {case.at}: the name {case.name!r} stands twice; every name stands once")
-    if not [case for case in cases if not case.drawn]:
+    if not [case for case in cases if not case.drawn and case.name != TIMED]:
         raise CaseLineError("no case is listed; at least one line has fixed sizes and is shown")
     return cases
+
+
+def _by_dtype(name: str, values: dict[str, Value]) -> Iterator[tuple[str, dict[str, Value]]]:
+    """`dtype=f32,f64` makes a case of each: NAME, and NAME_f64."""
+    dtype = values.get("dtype")
+    first, *others = dtype.split(",") if isinstance(dtype, str) else ("",)
+    yield name, {**values, "dtype": first} if others else values
+    for dtype in others:
+        yield f"{name}_{dtype}", {**values, "dtype": dtype}
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, dict[str, Value], set[str]]]:
@@ -111,10 +130,7 @@ def _quoted(line: str) -> str:
 
 def _value(at: int, key: str, text: str) -> Value:
     if text.startswith("["):
-        try:
-            return list(json.loads(text))
-        except ValueError:
-            raise CaseLineError(f"case line {at}: {key}={text[:80]} is no list; accepted is [[1,2],[3,4]]") from None
+        return _list(at, key, text)
     if ".." in text:
         low, _, high = text.partition("..")
         return Range(_plain(low), _plain(high))
@@ -123,7 +139,22 @@ def _value(at: int, key: str, text: str) -> Value:
     return _plain(text)
 
 
+def _list(at: int, key: str, text: str) -> list[object]:
+    """As JSON has it, or of words, ranges and choices."""
+    try:
+        return list(json.loads(text))
+    except ValueError:
+        words = [word.strip() for word in text[1:-1].split(",")]
+    if not text.endswith("]") or not all(words) or "[" in text[1:]:
+        raise CaseLineError(
+            f"case line {at}: {key}={text[:80]} is no list; accepted are [[1,2],[3,4]], [1..8,1..8] and [a,b]"
+        )
+    return [_value(at, key, word) for word in words]
+
+
 def _plain(text: str) -> int | float | str:
+    if text in ("true", "false"):
+        return text == "true"
     for kind in (int, float):
         try:
             return kind(text)

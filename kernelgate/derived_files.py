@@ -18,7 +18,7 @@ HEADERS = {"__half": "cuda_fp16.h", "__nv_bfloat16": "cuda_bf16.h"}
 def derived_files(form: StageFile, spec: Spec, files: Mapping[str, bytes]) -> dict[str, bytes]:
     """What the folder lacks, by name: `starter/FILE`, and for CUDA `provided/NAME.h`."""
     made: dict[str, bytes] = {}
-    seams = list(form.seams.values())
+    seams = [seam for name, seam in form.seams.items() if name not in form.ways]
     header = f"provided/{spec.file.removesuffix('.cu')}.h"
     if spec.language == "cuda" and header not in files:
         made[header] = _header(seams).encode()
@@ -58,7 +58,7 @@ def _python_starter(spec: Spec, seams: list[SeamLine]) -> str:
     )
     parts = [f'"""{spec.summary}"""\n\n{imports}']
     for seam in seams:
-        arguments = ", ".join(each.name for each in seam.arguments)
+        arguments = ", ".join(seam.python_arguments())
         parts.append(
             f'\ndef {seam.name}({arguments}):\n    raise NotImplementedError("{seam.name} is yours to write")\n'
         )

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 DTYPES = {
@@ -45,9 +45,14 @@ C_TYPES = {
     "uint64": "unsigned long long",
     "bool": "bool",
 }
-NUMBERS = ("int", "float")
+NUMBERS = ("int", "float", "bool", "list")
+"""What an argument without sizes may be; the last two in Python languages. A list stands for its length in a formula."""
 AFTER = "_after"
 """What is judged of an array that is changed in place has the array's name and this."""
+
+
+CHANGED = "_changed"
+"""A second value of an input, for a second run of the same call, and what that run gives."""
 
 
 class SeamError(ValueError):
@@ -65,12 +70,17 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument or result. dtype: numpy's name, `T`, or `int` and `float` for numbers. dims: sizes as they are written."""
+    """One argument or result. dtype: numpy's name, `T`, or a word of `NUMBERS`. dims: sizes as they are written.
+
+    default, keyword: of a Python function, what stands behind `=`, and whether it is given by its name alone.
+    """
 
     name: str
     role: Role
     dtype: str
     dims: tuple[str, ...] = ()
+    default: str = ""
+    keyword: bool = False
 
     @property
     def judged(self) -> str:
@@ -108,7 +118,8 @@ class SeamLine:
     def sizes(self) -> tuple[str, ...]:
         """The names in dimensions, in the order they first stand."""
         found = [name for each in (*self.arrays, *self.results) for dim in each.dims for name in names_in(dim)]
-        return tuple(dict.fromkeys(found))
+        lists = [each.name for each in self.numbers if each.dtype == "list"]
+        return tuple(name for name in dict.fromkeys(found) if name not in lists)
 
     def c_signature(self) -> str:
         """Inputs, results, numbers, the stream. Raises SeamError for what a C function cannot have."""
@@ -118,13 +129,22 @@ class SeamLine:
             raise SeamError(
                 f"a CUDA seam writes its sizes out, in the order it wants them: {missing[0]}: int is missing"
             )
+        for each in self.numbers:
+            if each.dtype not in ("int", "float") or each.default or each.keyword:
+                raise SeamError(f"{each.name}: a CUDA seam's numbers are int or float, without a default")
         parts = [_pointer(each) for each in (*self.arrays, *self.results)]
         parts += [f"{each.dtype} {each.name}" for each in self.numbers]
         return f'extern "C" void {self.name}({", ".join([*parts, "cudaStream_t stream"])})'
 
     def python_signature(self) -> str:
         results = ", ".join(each.name for each in self.results) or "None"
-        return f"{self.name}({', '.join(each.name for each in self.arguments)}) -> {results}"
+        return f"{self.name}({', '.join(self.python_arguments())}) -> {results}"
+
+    def python_arguments(self) -> list[str]:
+        """As a `def` has them: a bare `*` before the first that is given by its name alone."""
+        written = [f"{each.name}={each.default}" if each.default else each.name for each in self.arguments]
+        by_name = next((at for at, each in enumerate(self.arguments) if each.keyword), len(written))
+        return [*written[:by_name], *(["*"] if by_name < len(written) else []), *written[by_name:]]
 
     def contract(self, *, cuda: bool) -> dict[str, str]:
         """Rows of the contract table: what → how it must be."""
@@ -162,23 +182,26 @@ _OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
 }
 
 
+SUM = "sum"
+"""The one function that a formula may call, on the name of a list."""
+_KNOWN = (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.UnaryOp, ast.unaryop, ast.Load)
+
+
 def names_in(formula: str) -> list[str]:
     """The names that a formula of sizes speaks of. Raises SeamError where it is none."""
-    return [node.id for node in ast.walk(_tree(formula)) if isinstance(node, ast.Name)]
+    return [node.id for node in ast.walk(_tree(formula)) if isinstance(node, ast.Name) and node.id != SUM]
 
 
 def _tree(formula: str) -> ast.expr:
+    wrong = f"{formula[:80]!r} is no formula of sizes; accepted are names, numbers, + - * // / ** () and sum(a list)"
     try:
         tree = ast.parse(formula.strip(), mode="eval").body
     except SyntaxError:
-        raise SeamError(
-            f"{formula[:80]!r} is no formula of sizes; accepted are names, numbers, + - * // / ** and ()"
-        ) from None
+        raise SeamError(wrong) from None
     for node in ast.walk(tree):
-        if not isinstance(node, (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.UnaryOp, ast.unaryop, ast.Load)):
-            raise SeamError(
-                f"{formula[:80]!r} is no formula of sizes; accepted are names, numbers, + - * // / ** and ()"
-            )
+        called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == SUM
+        if not called and not isinstance(node, _KNOWN):
+            raise SeamError(wrong)
     return tree
 
 
@@ -191,6 +214,10 @@ def value_of(formula: str, sizes: Mapping[str, object]) -> float:
                 return number
             case ast.Name(id=name) if isinstance(known := sizes.get(name), int | float):
                 return known
+            case ast.Name(id=name) if isinstance(known := sizes.get(name), list):
+                return len(known)
+            case ast.Call(args=[ast.Name(id=name)]) if isinstance(known := sizes.get(name), list):
+                return sum(known)
             case ast.Name(id=name):
                 raise SeamError(f"{formula!r}: the case has no number {name!r}; it has {', '.join(sizes) or 'none'}")
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
@@ -214,7 +241,9 @@ def size_of(dim: str, sizes: Mapping[str, object]) -> int:
 
 _WHOLE = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\((?P<arguments>.*)\)\s*(?:->\s*(?P<results>.*?)\s*)?", re.DOTALL)
 _PART = re.compile(
-    r"(?P<inout>inout\s+)?(?P<name>[A-Za-z_]\w*)\s*:\s*(?P<dtype>\w+)\s*(?:\[(?P<dims>[^\[\]]*)\])?", re.DOTALL
+    r"(?P<inout>inout\s+)?(?P<name>[A-Za-z_]\w*)\s*:\s*(?P<dtype>\w+)\s*(?:\[(?P<dims>[^\[\]]*)\])?"
+    r"\s*(?:=\s*(?P<default>[\w.+-]+))?",
+    re.DOTALL,
 )
 
 
@@ -223,7 +252,7 @@ def parse(text: str) -> SeamLine:
     whole = _WHOLE.fullmatch(text)
     if whole is None:
         raise SeamError(f"seam {text[:120]!r}: accepted is name(x: f32[rows], rows: int) -> y: f32[rows]")
-    arguments = tuple(_argument(part) for part in _split(whole["arguments"]))
+    arguments = tuple(_arguments(_split(whole["arguments"])))
     results = tuple(_result(part) for part in _split((whole["results"] or "").removeprefix("None")))
     line = SeamLine(whole["name"], arguments, results)
     _check(line)
@@ -238,7 +267,7 @@ def _check(line: SeamLine) -> None:
     if not line.judged:
         raise SeamError("the seam gives nothing back; write results behind -> or inout before an argument")
     for each in line.numbers:
-        if each.name in line.sizes and each.dtype != "int":
+        if each.name in line.sizes and each.dtype not in ("int", "list"):
             raise SeamError(f"{each.name} is a size and {each.dtype}; sizes are int")
 
 
@@ -257,18 +286,35 @@ def _part(text: str) -> re.Match[str]:
     return part
 
 
+def _arguments(texts: list[str]) -> Iterator[Argument]:
+    """In their order; those behind a bare `*` are given by their names."""
+    keyword = False
+    for text in texts:
+        if text == "*":
+            keyword = True
+        else:
+            yield replace(_argument(text), keyword=keyword)
+
+
 def _argument(text: str) -> Argument:
     part = _part(text)
     if part["dims"] is None:
         if part["dtype"] not in NUMBERS or part["inout"]:
-            raise SeamError(f"seam part {text[:80]!r}: what has no [sizes] is a number, int or float")
-        return Argument(part["name"], Role.NUMBER, part["dtype"])
+            raise SeamError(f"seam part {text[:80]!r}: what has no [sizes] is a number: {', '.join(NUMBERS)}")
+        return Argument(part["name"], Role.NUMBER, part["dtype"], default=part["default"] or "")
+    if part["default"]:
+        raise SeamError(f"seam part {text[:80]!r}: an array has no default")
     return _array(part, Role.INOUT if part["inout"] else Role.INPUT)
+
+
+def result(text: str) -> Argument:
+    """A result as a seam writes it, `y: f32[rows, width]`. Raises SeamError."""
+    return _result(text)
 
 
 def _result(text: str) -> Argument:
     part = _part(text)
-    if part["dims"] is None or part["inout"]:
+    if part["dims"] is None or part["inout"] or part["default"]:
         raise SeamError(f"seam result {text[:80]!r}: a result is an array, as in y: f32[rows, width]")
     return _array(part, Role.RESULT)
 

@@ -6,7 +6,6 @@ runs the file, on the trusted side, for the reference, the inputs and the mistak
 
 from __future__ import annotations
 
-import ast
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,44 +14,36 @@ from typing import Any
 from kernelgate import case_lines
 from kernelgate.case_lines import CaseLine
 from kernelgate.languages import LANGUAGES
-from kernelgate.seams import DTYPES, OF_THE_CASE, Role, SeamError, SeamLine, names_in, parse
+from kernelgate.refusals import refusals_of
+from kernelgate.seams import DTYPES, OF_THE_CASE, Argument, SeamError, SeamLine, names_in, parse
+from kernelgate.stage_source import Source, StageFileError
+from kernelgate.stage_spec import PASSED_ON, derived_of, spec_of
 
 FILE = "stage.py"
 FORM = b"short form 1\n"
 """Changed with what is derived from a stage.py: part of every such stage's hash."""
 REQUIRED = ("title", "path", "order", "language", "cases")
-PASSED_ON = ("ranking", "sources", "repeatable", "races", "calibrated", "evidence", "draft", "backends", "probe")
-"""Keys that mean what they mean in stage.toml."""
 READ_HERE = (
-    "file",
-    "gate",
-    "seam",
-    "seams",
-    "limits",
-    "contract",
-    "done_when",
-    "mistakes",
-    "edits",
-    "work",
-    "independent",
+    *(
+        "file",
+        "gate",
+        "seam",
+        "seams",
+        "ways",
+        "limits",
+        "contract",
+        "done_when",
+        "mistakes",
+        "edits",
+        "work",
+        "independent",
+    ),
+    *("derived", "changed", "refused", "titles"),
 )
 RUN = ("inputs", "tolerance", "share")
-"""Assignments that may hold functions; the worker reads them."""
-BACKENDS = {"cuda": ["gpu", "emulator"], "triton": ["gpu", "interpreter"], "pytorch": ["torch"]}
-LIMITS = {
-    "cuda": {"wall_s": 90, "case_s": 10, "memory_mb": 4096, "scratch_mb": 256},
-    "triton": {"wall_s": 120, "case_s": 10, "memory_mb": 8192, "scratch_mb": 512, "processes": 600},
-    "pytorch": {"wall_s": 60, "case_s": 10, "memory_mb": 1024},
-}
+"""Assignments that may hold functions, or functions; the worker reads them."""
 ONE_SEAM = ""
 """The name of the only seam of a stage that has one."""
-
-
-class StageFileError(ValueError):
-    """A stage.py that cannot be used: the line, and a sentence."""
-
-    def __init__(self, line: int, what: str) -> None:
-        super().__init__(f"line {line}: {what}" if line else what)
 
 
 @dataclass(frozen=True)
@@ -77,85 +68,59 @@ class Edit:
 
 @dataclass(frozen=True)
 class StageFile:
-    """What a stage.py says. spec: as stage.toml would have it; seams by name; lines of all cases; edits."""
+    """What a stage.py says. spec: as stage.toml would have it; lines of all cases; what timed calls take; edits.
+
+    seams: all that a case can call, by name. ways: those of them that are functions of driver.py, which call the submission's.
+    derived: tensors that are made of what comes back. changed: the input that a second run has another value of.
+    """
 
     spec: dict[str, Any]
     seams: dict[str, SeamLine]
+    ways: frozenset[str]
     lines: tuple[CaseLine, ...]
+    timed: tuple[CaseLine, ...]
     edits: tuple[Edit, ...]
+    derived: tuple[Argument, ...] = ()
+    changed: str = ""
+    refused: tuple[dict[str, Any], ...] = ()
     independent: tuple[str, ...] = ()
     work: str = "0"
     defined: frozenset[str] = field(default_factory=frozenset)
 
 
-class _Source:
-    """The top level of the file: literals by name with their lines, and functions with their parameters."""
-
-    def __init__(self, text: str) -> None:
-        try:
-            tree = ast.parse(text)
-        except SyntaxError as error:
-            raise StageFileError(error.lineno or 0, f"{error.msg}: {(error.text or '').strip()[:80]!r}") from None
-        self.summary = " ".join((ast.get_docstring(tree) or "").split())
-        self.values: dict[str, ast.expr] = {}
-        self.functions: dict[str, ast.FunctionDef] = {}
-        for node in tree.body:
-            if isinstance(node, ast.FunctionDef):
-                self.functions[node.name] = node
-            elif isinstance(node, ast.Assign):
-                self._assign(node)
-
-    def _assign(self, node: ast.Assign) -> None:
-        target = node.targets[0]
-        if isinstance(target, ast.Name):
-            self.values[target.id] = node.value
-        elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-            for name, value in zip(target.elts, node.value.elts, strict=False):
-                if isinstance(name, ast.Name):
-                    self.values[name.id] = value
-
-    def line(self, name: str) -> int:
-        return self.values[name].lineno if name in self.values else 0
-
-    def literal(self, name: str, default: Any = None) -> Any:
-        if name not in self.values:
-            return default
-        return _literal(self.values[name], name)
-
-
-def _literal(node: ast.expr, name: str) -> Any:
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        shown = ast.unparse(node)[:80]
-        raise StageFileError(
-            node.lineno, f"{name} is {shown!r}; a value that can be read without running it is accepted"
-        ) from None
-
-
 def read(name: str, text: str) -> StageFile:
     """Reads the stage.py of the folder `name`. Raises StageFileError."""
-    source = _Source(text)
+    source = Source(text)
     _check_names(source)
     language = source.literal("language")
     if language not in LANGUAGES:
         raise StageFileError(source.line("language"), f"no language {language!r}; known: {', '.join(LANGUAGES)}")
-    seams = _seams(source)
-    lines = _cases(source, seams)
-    _check_functions(source, seams)
-    spec = _spec(name, source, language, seams, lines)
+    seams, ways = _seams(source), _ways(source, language)
+    called = {**seams, **ways}
+    lines, timed = _cases(source, called)
+    _check_functions(source, called)
+    try:
+        spec = spec_of(name, source, language, seams, ways, lines)
+        refused = refusals_of(source.literal("refused", {}), next(iter(seams.values())))
+    except SeamError as error:
+        raise StageFileError(0, str(error)) from None
     return StageFile(
         spec,
-        seams,
+        called,
+        frozenset(ways),
         lines,
+        timed,
         tuple(_edits(source)),
+        derived_of(source),
+        _changed(source, language, called),
+        tuple(refused),
         tuple(str(source.literal("independent", "")).split()),
         str(source.literal("work", "0")),
         frozenset(source.functions),
     )
 
 
-def _check_names(source: _Source) -> None:
+def _check_names(source: Source) -> None:
     for key in REQUIRED:
         if key not in source.values:
             raise StageFileError(0, f"{key} is missing; needed are {', '.join(REQUIRED)}, seam and reference")
@@ -174,7 +139,7 @@ def _near(word: str, known: set[str]) -> str:
     return found[0] if found and word.islower() else ""
 
 
-def _seams(source: _Source) -> dict[str, SeamLine]:
+def _seams(source: Source) -> dict[str, SeamLine]:
     one, several = source.literal("seam"), source.literal("seams")
     if (one is None) == (several is None):
         raise StageFileError(
@@ -190,19 +155,52 @@ def _seams(source: _Source) -> dict[str, SeamLine]:
         raise StageFileError(source.line(key), str(error)) from None
 
 
-def _cases(source: _Source, seams: Mapping[str, SeamLine]) -> tuple[CaseLine, ...]:
+def _ways(source: Source, language: str) -> dict[str, SeamLine]:
+    """Functions of driver.py that call the submission's, as seams by their names."""
+    texts = source.literal("ways", {})
+    if texts and language != "pytorch":
+        raise StageFileError(
+            source.line("ways"), "ways of calling are functions of a driver.py, which PyTorch stages alone have"
+        )
+    try:
+        return {name: parse(f"{name}{text}") for name, text in texts.items()}
+    except SeamError as error:
+        raise StageFileError(source.line("ways"), f"ways: {error}") from None
+
+
+def _changed(source: Source, language: str, called: Mapping[str, SeamLine]) -> str:
+    name = str(source.literal("changed", ""))
+    known = [each.name for seam in called.values() for each in seam.arrays]
+    if name and (language != "triton" or name not in known):
+        what = f"changed is {name!r}; accepted is an input of a Triton stage, of {', '.join(known)}"
+        raise StageFileError(source.line("changed"), what)
+    return name
+
+
+def makers_of(source: Source, seams: Mapping[str, SeamLine]) -> list[str]:
+    """The functions that make all inputs of a case, `inputs` or `inputs_NAME` of a seam, and what asks for the same values."""
+    names = ("inputs", *(f"inputs_{seam}" for seam in seams), "tolerance")
+    return [name for name in names if name in source.functions]
+
+
+def _cases(source: Source, seams: Mapping[str, SeamLine]) -> tuple[tuple[CaseLine, ...], tuple[CaseLine, ...]]:
+    """The lines of cases, and of what timed calls take."""
     known: dict[str, None] = {}
     for seam in seams.values():
         known |= dict.fromkeys(
             [*seam.sizes, *(each.name for each in seam.numbers), *(each.name for each in seam.arrays)]
         )
+    for maker in makers_of(source, seams):
+        known |= dict.fromkeys(name for name in source.parameters(maker) if name not in ("rng", "dtype", "seam"))
     try:
         lines = case_lines.read(str(source.literal("cases")), list(known))
+        timed = [line for line in lines if line.name == case_lines.TIMED]
+        lines = [line for line in lines if line.name != case_lines.TIMED]
         for line in lines:
             _check_case(line, seams)
     except (case_lines.CaseLineError, SeamError) as error:
         raise StageFileError(source.line("cases"), str(error)) from None
-    return tuple(lines)
+    return tuple(lines), tuple(timed)
 
 
 def _check_case(line: CaseLine, seams: Mapping[str, SeamLine]) -> None:
@@ -222,7 +220,7 @@ def _check_case(line: CaseLine, seams: Mapping[str, SeamLine]) -> None:
         raise SeamError(f"{where}: dtype={line.dtype}: no array of the seam is T")
 
 
-def _check_functions(source: _Source, seams: Mapping[str, SeamLine]) -> None:
+def _check_functions(source: Source, seams: Mapping[str, SeamLine]) -> None:
     """The reference of each seam is there and asks for nothing that the seam does not have."""
     for name, seam in seams.items():
         wanted = f"reference_{name}" if name else "reference"
@@ -230,11 +228,12 @@ def _check_functions(source: _Source, seams: Mapping[str, SeamLine]) -> None:
         if function is None:
             raise StageFileError(0, f"no function {wanted} is defined")
         given = [*(each.name for each in seam.arguments), *seam.sizes]
-        for argument in function.args.args:
-            if argument.arg not in given:
+        made = [name for maker in makers_of(source, seams) for name in source.parameters(maker)]
+        for argument in source.parameters(wanted):
+            if argument not in {*given, *made, "dtype"} and argument not in source.optional(wanted):
                 raise StageFileError(
                     function.lineno,
-                    f"{wanted} asks for {argument.arg!r}; the seam has {', '.join(dict.fromkeys(given))}",
+                    f"{wanted} asks for {argument!r}; the seam has {', '.join(dict.fromkeys(given))}",
                 )
     formula = str(source.literal("work", "0"))
     try:
@@ -243,101 +242,7 @@ def _check_functions(source: _Source, seams: Mapping[str, SeamLine]) -> None:
         raise StageFileError(source.line("work"), f"work: {error}") from None
 
 
-# --- what stage.toml would say ------------------------------------------------------------------------------------------
-
-
-def _spec(
-    name: str, source: _Source, language: str, seams: Mapping[str, SeamLine], lines: tuple[CaseLine, ...]
-) -> dict[str, Any]:
-    gate = source.literal("gate")
-    measured = gate is not None or any("measured" in line.marks for line in lines)
-    spec: dict[str, Any] = {
-        "title": source.literal("title"),
-        "summary": source.summary,
-        "path": source.literal("path"),
-        "order": source.literal("order"),
-        "language": language,
-        "file": source.literal("file", name + LANGUAGES[language].suffix),
-        "backends": _backends(language, seams),
-        "ranking": "speedup" if measured else "first_accepted",
-        "seam": _seam_of(source, language, seams),
-        "limits": {**LIMITS[language], **source.literal("limits", {})},
-        "tolerance": {},
-        "tensors": {
-            each.judged: {"axes": _axes(each.dims), "dtype": "" if each.dtype == OF_THE_CASE else each.dtype}
-            for seam in seams.values()
-            for each in seam.judged
-        },
-        "cases": [case_of(line, seams[line.seam], dict(line.values)) for line in lines if not line.drawn],
-        "mistakes": list(_mistakes(source)),
-        "done_when": [_done_when(item) for item in source.literal("done_when", [])],
-        "short": True,
-    }
-    if gate is not None:
-        spec["gate"] = {"speedup": gate}
-    return spec | {key: source.literal(key) for key in PASSED_ON if key in source.values}
-
-
-def _backends(language: str, seams: Mapping[str, SeamLine]) -> list[str]:
-    """A card replays no array that is read and written in place: such a CUDA stage is played on the CPU everywhere."""
-    in_place = any(each.role is Role.INOUT for seam in seams.values() for each in seam.arguments)
-    return ["emulator"] if language == "cuda" and in_place else BACKENDS[language]
-
-
-def _axes(dims: tuple[str, ...]) -> list[str]:
-    """One of each size's name: "row 3" of [rows, width]; of a formula, its place."""
-    return [_axis(dim, at) for at, dim in enumerate(dims)]
-
-
-def _axis(dim: str, at: int) -> str:
-    if not dim.isidentifier():
-        return f"axis {at}"
-    return dim[:-1] if dim.endswith("s") and len(dim) > 2 else dim
-
-
-def _seam_of(source: _Source, language: str, seams: Mapping[str, SeamLine]) -> dict[str, Any]:
-    cuda = language == "cuda"
-    contract: dict[str, str] = {}
-    try:
-        signatures = [seam.c_signature() if cuda else seam.python_signature() for seam in seams.values()]
-    except SeamError as error:
-        raise StageFileError(source.line("seam") or source.line("seams"), str(error)) from None
-    for seam in seams.values():
-        contract |= seam.contract(cuda=cuda)
-    first = next(iter(seams.values()))
-    return {
-        "name": first.name,
-        "signature": signatures[0],
-        "contract": {**contract, **source.literal("contract", {})},
-        "others": dict(zip([seam.name for seam in seams.values()][1:], signatures[1:], strict=True)),
-    }
-
-
-def _done_when(item: object) -> dict[str, Any]:
-    return {"text": item} if isinstance(item, str) else dict(zip(("text", "answer"), item, strict=False))  # type: ignore[call-overload]
-
-
-def _mistakes(source: _Source) -> Any:
-    """Names, titles and hints; the functions beside them are not looked at."""
-    node = source.values.get("mistakes")
-    if node is None:
-        return
-    if not isinstance(node, ast.Dict):
-        raise StageFileError(node.lineno, "mistakes is {name: (function, title, hint)}")
-    for key, value in zip(node.keys, node.values, strict=True):
-        name = _literal(key, "mistakes") if key else None
-        parts = value.elts if isinstance(value, ast.Tuple) else []
-        if not isinstance(name, str) or len(parts) not in (3, 4):
-            raise StageFileError(
-                value.lineno,
-                f"mistakes: {name}: accepted is (function, title, hint), and a reason behind them "
-                "where it shows as a contract violation",
-            )
-        words = [_literal(part, f"mistakes: {name}") for part in parts[1:]]
-        yield dict(zip(("name", "title", "hint", "violation"), [name, *words], strict=False))
-
-
-def _edits(source: _Source) -> Any:
+def _edits(source: Source) -> Any:
     for name, parts in source.literal("edits", {}).items():
         line = source.line("edits")
         expected = parts[-1] if isinstance(parts[-1], dict) else {}
@@ -349,37 +254,3 @@ def _edits(source: _Source) -> Any:
             raise StageFileError(line, what)
         pairs = tuple(zip(changes[::2], changes[1::2], strict=True))
         yield Edit(name, words[0], of, pairs, expected)
-
-
-# --- cases --------------------------------------------------------------------------------------------------------------
-
-
-def case_of(line: CaseLine, seam: SeamLine, values: Mapping[str, Any]) -> dict[str, Any]:
-    """A case of the spec from a line whose values are all drawn."""
-    arrays = {each.name for each in seam.arrays}
-    params = {key: value for key, value in values.items() if key not in arrays}
-    data = {key: value for key, value in values.items() if key in arrays}
-    dtype = DTYPES.get(line.dtype) or next(each.dtype for each in seam.judged)
-    marks: dict[str, Any] = {mark: True for mark in ("measured", "needs_gpu") if mark in line.marks}
-    return {
-        "name": line.name,
-        "title": line.title or _title(line, seam, params, data),
-        "group": line.group or ("Profile" if "measured" in line.marks else "By hand" if _literals(data) else "Sizes"),
-        "dtype": dtype,
-        "params": params,
-        "data": {key: value if isinstance(value, str | int | float) else repr(value) for key, value in data.items()},
-        "seam": line.seam,
-        **marks,
-    }
-
-
-def _literals(data: Mapping[str, Any]) -> bool:
-    return any(isinstance(value, list) for value in data.values())
-
-
-def _title(line: CaseLine, seam: SeamLine, params: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    """Sizes, the numbers that are not every case's, what the arrays are made of."""
-    numbers = [key for key in params if key not in seam.sizes and key not in line.inherited]
-    words = [f"{key} {params[key]:g}" for key in [*seam.sizes, *numbers]]
-    words += [f"{key} = {value}" for key, value in data.items() if key not in line.inherited]
-    return ", ".join([*words, line.dtype] if line.dtype else words)

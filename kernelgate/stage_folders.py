@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from kernelgate import stage_file
 from kernelgate.derived_files import derived_files
-from kernelgate.stage_file import Edit, StageFileError
+from kernelgate.stage_file import Edit, StageFile
+from kernelgate.stage_source import Source, StageFileError
 from kernelgate.stages import SUFFIXES, Spec, Stage, StageError, first_error
 from kernelgate.verdicts import Verdict
 
@@ -27,7 +28,8 @@ _FILES = re.compile(
 )
 _REQUIRED = ("stage.toml", "lesson.md", "grader.py")
 _REPLACED = ("stage.toml", "grader.py", "drawn.py", "driver.py")
-"""What a stage.py takes the place of."""
+"""What a stage.py takes the place of; a driver.py has the ways of calling that a stage.py speaks of."""
+DRIVER = "driver.py"
 
 
 def load_stage(folder: Path) -> Stage:
@@ -57,7 +59,7 @@ def _long(folder: Path, files: Mapping[str, bytes]) -> Stage:
 def _short(folder: Path, files: dict[str, bytes]) -> Stage:
     """A stage from its stage.py: what the folder does not have is derived, wrong files from their edits."""
     for name in _REPLACED:
-        if name in files:
+        if name in files and not (name == DRIVER and b"\nways = " in files[stage_file.FILE]):
             raise StageError(
                 f"stage {folder.name}: {name} stands beside stage.py; one of the two says what the stage is"
             )
@@ -65,6 +67,7 @@ def _short(folder: Path, files: dict[str, bytes]) -> Stage:
         raise StageError(f"stage {folder.name}: lesson.md is missing")
     try:
         form = stage_file.read(folder.name, files[stage_file.FILE].decode())
+        _check_driver(form, files)
         spec = Spec.model_validate(form.spec)
         files |= derived_files(form, spec, files)
         files |= {
@@ -75,6 +78,17 @@ def _short(folder: Path, files: dict[str, bytes]) -> Stage:
     except ValidationError as error:
         raise StageError(f"stage {folder.name}: {stage_file.FILE}: {first_error(error)}") from error
     return Stage(folder, spec, files, form)
+
+
+def _check_driver(form: StageFile, files: Mapping[str, bytes]) -> None:
+    """Every way of calling is a function of driver.py."""
+    if not form.ways:
+        return
+    if DRIVER not in files:
+        raise StageFileError(0, f"ways: {DRIVER} is missing; it defines {', '.join(sorted(form.ways))}")
+    missing = form.ways - Source(files[DRIVER].decode()).functions.keys()
+    if missing:
+        raise StageFileError(0, f"ways: {DRIVER} defines no function {', '.join(sorted(missing))}")
 
 
 def _apply(edit: Edit, spec: Spec, files: Mapping[str, bytes]) -> bytes:

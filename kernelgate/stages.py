@@ -147,7 +147,7 @@ class Case(Strict):
     params: what the seam and `driver.py` need; of a case, this and the dtype alone enter a sandbox.
     data: how `grader.py` makes the inputs: distribution, magnitudes, sizes that the inputs' shapes show anyway.
     measured: its speed counts. needs_gpu: left out where there is none. drawn: made by `drawn.py` for one grading.
-    seam: the name of the seam that it calls, where a stage has several.
+    seam: the name of the seam that it calls, where a stage has several. refused: it makes the calls that have to be refused.
     """
 
     name: Name
@@ -158,14 +158,16 @@ class Case(Strict):
     data: Params = Field(default_factory=dict)
     measured: bool = False
     needs_gpu: bool = False
+    refused: bool = False
     drawn: bool = False
     seam: str = ""
     tolerance: Tolerance | None = None
 
     @property
     def given(self) -> Params:
-        """What a sandbox is told of the case beside its dtype: the params, and where a stage has several seams, which."""
-        return {**self.params, "seam": self.seam} if self.seam else self.params
+        """What a sandbox is told of the case beside its dtype: the params, which of several seams, or that it is refused."""
+        told: Params = {"seam": self.seam} if self.seam else {}
+        return {**self.params, **told, **({"refused": True} if self.refused else {})}
 
 
 def _reason(word: object) -> Reason:

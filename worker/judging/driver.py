@@ -12,11 +12,16 @@ _SHARED = ROOT / "sandboxed" / "session" / "seam_driver.py"
 
 
 def driver(stage: Stage) -> str:
-    """Its driver.py, or sandboxed/session/seam_driver.py with the stage's seams before it."""
+    """Its driver.py, or sandboxed/session/seam_driver.py with the stage's seams and its own ways of calling before it."""
     if stage.form is None:
         return stage.text("driver.py")
-    seams = json.dumps({name: _told(seam) for name, seam in stage.form.seams.items()})
-    return f"import json\n\nSEAMS = json.loads({seams!r})\n{_SHARED.read_text()}"
+    told = {
+        "seams": {name: _told(seam) for name, seam in stage.form.seams.items()},
+        "ways": sorted(stage.form.ways),
+        "refused": list(stage.form.refused),
+        "driver": stage.text("driver.py") if stage.form.ways else "",
+    }
+    return f"import json\n\nSTAGE = json.loads({json.dumps(told)!r})\n{_SHARED.read_text()}"
 
 
 def _told(seam: SeamLine) -> dict[str, object]:
@@ -29,4 +34,5 @@ def _told(seam: SeamLine) -> dict[str, object]:
 
 
 def _argument(each: Argument) -> dict[str, object]:
-    return {"name": each.name, "role": each.role.value, "dtype": each.dtype, "dims": list(each.dims)}
+    dims = list(each.dims)
+    return {"name": each.name, "role": each.role.value, "dtype": each.dtype, "dims": dims, "keyword": each.keyword}

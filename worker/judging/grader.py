@@ -153,7 +153,7 @@ class Grader:
 
     def dtypes(self, case: Case, inputs: Arrays) -> dict[str, str]:
         """Of each input: bfloat16 travels as its bits, so an array does not say."""
-        return self._short.dtypes(case) if self._short else dtypes_of(case, inputs)
+        return self._short.dtypes(case, inputs) if self._short else dtypes_of(case, inputs)
 
     def raw(self, case: Case, judged: Arrays) -> dict[str, RawTensor]:
         """Judged arrays as they are compared, each with its dtype."""
@@ -171,7 +171,7 @@ class Grader:
         return cast(Arrays, self._module.finish(case, inputs, written))
 
     def derived(self, case: Case, inputs: Arrays, written: Mapping[str, NDArray[Any]]) -> Arrays:
-        """Triton stages: judged tensors that are made from what came back, if grader.py makes any."""
+        """Python stages: judged tensors that are made from what came back, if the stage makes any."""
         make = getattr(self._module, "derived", None)
         return cast(Arrays, make(case, inputs, written)) if make else {}
 

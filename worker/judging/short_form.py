@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType
 from typing import Any, cast
@@ -12,11 +13,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelgate.case_lines import CaseLine, Choice, Range
+from kernelgate.case_lines import CaseLine, Choice, Range, is_drawn
 from kernelgate.drawing import sizes
 from kernelgate.inputs import Distribution, Mixture, integers, named, normal, written
-from kernelgate.seams import OF_THE_CASE, Argument, SeamLine, value_of
-from kernelgate.stage_file import StageFile, case_of
+from kernelgate.seams import CHANGED, OF_THE_CASE, Argument, SeamLine, value_of
+from kernelgate.stage_file import StageFile
+from kernelgate.stage_spec import case_of
 from kernelgate.stages import Case, Stage, StageError, Tolerance
 from worker.judging import tolerances
 from worker.judging.arrays import Float64, numbers_of, stored_as
@@ -47,8 +49,37 @@ class ShortForm:
         return self.form.seams[case.seam]
 
     def inputs(self, case: Case, rng: np.random.Generator) -> Arrays:
-        """Every array that is given, as numpy stores its dtype."""
-        return {each.name: self._made(each, case, rng) for each in self.seam(case).arrays}
+        """Every array that is given, as numpy stores its dtype, and those that only the reference sees."""
+        together = self._together(case, rng)
+        made = {}
+        for each in self.seam(case).arrays:
+            if each.name not in together:
+                made[each.name] = self._made(each, case, rng)
+                continue
+            made[each.name] = self._fitting(each, case, together.pop(each.name))
+            if each.name == self.form.changed and each.name + CHANGED in together:
+                made[each.name + CHANGED] = self._fitting(each, case, together.pop(each.name + CHANGED))
+        if together and self.stage.spec.language != "cuda":
+            names = ", ".join(each.name for each in self.seam(case).arrays)
+            raise StageError(
+                f"stage {self.stage.name}: stage.py: case {case.name}: {', '.join(together)} is no input; the seam has {names}"
+            )
+        return made | {name: np.asarray(array) for name, array in together.items()}
+
+    def _together(self, case: Case, rng: np.random.Generator) -> dict[str, Any]:
+        """What the stage's function makes of all inputs at once; nothing where it has none."""
+        own = getattr(self.module, f"inputs_{case.seam}", None) or getattr(self.module, "inputs", None)
+        stated = all(each.name in case.data for each in self.seam(case).arrays)
+        return dict(self._call(own, case, {"rng": rng})) if callable(own) and not stated else {}
+
+    def _fitting(self, each: Argument, case: Case, values: Any) -> NDArray[Any]:
+        array, shape = np.asarray(values), each.shape(case.params)
+        if array.shape != shape:
+            raise StageError(
+                f"stage {self.stage.name}: stage.py: case {case.name}: {each.name} has shape {list(array.shape)}; "
+                f"the seam has [{', '.join(each.dims)}], here {list(shape)}"
+            )
+        return stored_as(array, _dtype(each, case))
 
     def _made(self, each: Argument, case: Case, rng: np.random.Generator) -> NDArray[Any]:
         shape, dtype = each.shape(case.params), _dtype(each, case)
@@ -59,12 +90,7 @@ class ShortForm:
             values = np.full(shape, stated)
         else:
             values = self._distribution(each, dtype, str(stated or ""))(rng, shape, case.params)
-        if values.shape != shape:
-            raise StageError(
-                f"stage {self.stage.name}: stage.py: case {case.name}: {each.name} has shape {list(values.shape)}; "
-                f"the seam has [{', '.join(each.dims)}], here {list(shape)}"
-            )
-        return stored_as(values, dtype)
+        return self._fitting(each, case, values)
 
     def _distribution(self, each: Argument, dtype: str, text: str) -> Distribution:
         """The part of the array's mixture that has this text, any other by its name, or the first."""
@@ -81,14 +107,17 @@ class ShortForm:
             ) from None
 
     def _parts(self, each: Argument, dtype: str) -> tuple[Distribution, ...]:
-        made = getattr(self.module, "inputs", {}).get(each.name)
+        stated = getattr(self.module, "inputs", {})
+        made = None if callable(stated) else stated.get(each.name)
         if made is None:
             kind = np.dtype(dtype.replace("bfloat16", "float32")).kind
             return (normal() if kind == "f" else integers(0, 1) if kind == "b" else integers(0, 100),)
         return made.parts if isinstance(made, Mixture) else (named(made),)
 
-    def dtypes(self, case: Case) -> dict[str, str]:
-        return {each.name: _dtype(each, case) for each in self.seam(case).arrays}
+    def dtypes(self, case: Case, inputs: Mapping[str, NDArray[Any]]) -> dict[str, str]:
+        """Of each input; what only the reference sees has numpy's own."""
+        stated = {each.name: _dtype(each, case) for each in self.seam(case).arrays}
+        return {name: stated.get(name.removesuffix(CHANGED), str(array.dtype)) for name, array in inputs.items()}
 
     # --- the right answers --------------------------------------------------------------------------------------------
 
@@ -96,16 +125,52 @@ class ShortForm:
         self, case: Case, inputs: Mapping[str, NDArray[Any]], mistake: str | None = None
     ) -> dict[str, Float64]:
         """The judged tensors in float64, of the truth or of a named mistake; one of another seam's changes nothing here."""
-        arrays = self._numbers(case, inputs)
+        return {} if case.refused else self._judged(case, self._numbers(case, inputs), mistake)
+
+    def _judged(self, case: Case, arrays: Mapping[str, Any], mistake: str | None = None) -> dict[str, Any]:
+        """What comes back, on changed inputs once more, and what is made of these."""
+        tensors = self._answers(case, arrays, mistake)
+        if self.form.changed + CHANGED in arrays:
+            other = {**arrays, self.form.changed: arrays[self.form.changed + CHANGED]}
+            tensors |= {name + CHANGED: value for name, value in self._answers(case, other, mistake).items()}
+        return {**tensors, **self._derived(case, arrays, tensors)}
+
+    def _answers(self, case: Case, arrays: Mapping[str, Any], mistake: str | None) -> dict[str, Any]:
         made = None
-        if mistake is not None and set(_asked(self._mistake(mistake))) <= {*case.params, *arrays}:
-            made = self._call(self._mistake(mistake), case, arrays)
+        if mistake is not None:
+            what = self.module.mistakes[mistake][0]
+            if isinstance(what, Mapping):
+                made = self._call(self._reference(case), case, {**arrays, **what})
+            elif set(_asked(self._mistake(mistake))) <= {*self._values(case), *arrays}:
+                made = self._call(self._mistake(mistake), case, arrays)
         if made is None or (case.seam and _count(made) != len(self.seam(case).judged)):
             made = self._call(self._reference(case), case, arrays)
         return self._results(case, made)
 
+    def _derived(self, case: Case, arrays: Mapping[str, Any], tensors: Mapping[str, Any]) -> dict[str, Any]:
+        """The tensors that are made of others, in the cases that have all that they are made of."""
+        known, found = {**self._values(case), **arrays, **tensors}, {}
+        for each in self.form.derived:
+            function = getattr(self.module, each.name)
+            if set(_asked(function)) <= known.keys():
+                found[each.name] = np.asarray(self._call(function, case, {**arrays, **tensors}))
+        return found
+
+    def _values(self, case: Case) -> dict[str, Any]:
+        """What functions may ask for by name beside arrays."""
+        return {**case.params, **case.data, "dtype": case.dtype, "seam": case.seam}
+
+    def derived(self, case: Case, inputs: Arrays, written: Mapping[str, NDArray[Any]]) -> Arrays:
+        """The judged tensors that are made of what came back, as they are stored."""
+        if not self.form.derived:
+            return {}
+        back = {name: numbers_of(array, self.stage.dtype(case, name)) for name, array in written.items()}
+        with np.errstate(all="ignore"):
+            made = self._derived(case, self._numbers(case, inputs), back)
+        return {name: stored_as(np.asarray(values), self.stage.dtype(case, name)) for name, values in made.items()}
+
     def _numbers(self, case: Case, inputs: Mapping[str, NDArray[Any]]) -> dict[str, Float64]:
-        return {name: numbers_of(inputs[name], dtype) for name, dtype in self.dtypes(case).items()}
+        return {name: numbers_of(inputs[name], dtype) for name, dtype in self.dtypes(case, inputs).items()}
 
     def _reference(self, case: Case) -> Callable[..., Any]:
         name = f"reference_{case.seam}" if case.seam else "reference"
@@ -119,8 +184,9 @@ class ShortForm:
 
     def _call(self, function: Callable[..., Any], case: Case, arrays: Mapping[str, Any]) -> Any:
         """Calls with the arrays, numbers and sizes that the function asks for by name; copies, so that it may write."""
-        known = {**case.params, **arrays}
-        return function(**{name: _copied(known[name]) for name in _asked(function) if name in known})
+        known = {**self._values(case), **arrays}
+        rest = arrays if function.__code__.co_flags & inspect.CO_VARKEYWORDS else ()
+        return function(**{name: _copied(known[name]) for name in (*_asked(function), *rest) if name in known})
 
     def _results(self, case: Case, made: Any) -> dict[str, Float64]:
         judged = self.seam(case).judged
@@ -130,12 +196,15 @@ class ShortForm:
                 f"stage {self.stage.name}: stage.py: the reference returns {len(parts)} arrays; the seam has "
                 f"{len(judged)}: {', '.join(each.judged for each in judged)}"
             )
-        return {each.judged: np.asarray(part, np.float64) for each, part in zip(judged, parts, strict=True)}
+        return {
+            each.judged: part if isinstance(part, InSequence) else np.asarray(part, np.float64)
+            for each, part in zip(judged, parts, strict=True)
+        }
 
     def check(self, case: Case) -> None:
         """Raises StageError unless the reference gives what the seam says, in one sentence."""
         tensors = self.reference(case, self.inputs(case, np.random.default_rng(0)))
-        for each in self.seam(case).judged:
+        for each in () if case.refused else self.seam(case).judged:
             shape, found = each.shape(case.params), tensors[each.judged].shape
             if found != shape:
                 raise StageError(
@@ -160,11 +229,17 @@ class ShortForm:
         return {each.name: each.shape(case.params) for each in self.seam(case).results}
 
     def finish(self, case: Case, inputs: Arrays, written_: Arrays) -> Arrays:
-        del inputs
-        return {each.judged: written_[each.name] for each in self.seam(case).judged}
+        judged = {each.judged: written_[each.name] for each in self.seam(case).judged}
+        return {**judged, **self.derived(case, inputs, judged)}
 
     def work(self, case: Case) -> float:
         return value_of(self.form.work, case.params)
+
+    def calls(self, case: Case, inputs: Arrays) -> int:
+        """How often the submission's function is called at least in a stage that has ways of calling it; else not counted."""
+        own = getattr(self.module, "calls", None)
+        stated = int(self._call(own, case, inputs)) if own and case.seam in self.form.ways else 1
+        return stated if self.form.ways else 0
 
     def workspace(self, case: Case) -> int:
         own = getattr(self.module, "workspace", None)
@@ -177,10 +252,12 @@ class ShortForm:
         made = []
         for line in self.form.lines:
             if line.drawn:
-                made += [self._drawn(line, values, rng) for values in self._values(line, rng)]
+                dtypes = _dealt(rng, tuple(line.dtype.split("|")), line.times)
+                drawn = zip(self._drawn_values(line, rng), dtypes, strict=True)
+                made += [self._drawn(replace(line, dtype=str(dtype)), values, rng) for values, dtype in drawn]
         return made
 
-    def _values(self, line: CaseLine, rng: np.random.Generator) -> list[dict[str, Any]]:
+    def _drawn_values(self, line: CaseLine, rng: np.random.Generator) -> list[dict[str, Any]]:
         """`times` sets of the line's values; a range between numbers covers every kind of size."""
         found: list[dict[str, Any]] = [{} for _ in range(line.times)]
         waiting = {}
@@ -196,7 +273,9 @@ class ShortForm:
                     waiting[name] = value
                     continue
                 case Choice(among=among):
-                    drawn = [among[at] for at in rng.integers(0, len(among), line.times)]
+                    drawn = _dealt(rng, among, line.times)
+                case list() if is_drawn(value):
+                    drawn = [[_one(rng, each) for each in value] for _ in range(line.times)]
                 case _:
                     drawn = [value] * line.times
             for values, one in zip(found, drawn, strict=True):
@@ -208,9 +287,7 @@ class ShortForm:
 
     def _drawn(self, line: CaseLine, values: dict[str, Any], rng: np.random.Generator) -> Case:
         ordered = {name: values[name] for name in line.values}
-        dtype = str(rng.choice(line.dtype.split("|"))) if line.dtype else ""
-        one = replace(line, dtype=dtype)
-        case = Case.model_validate(case_of(one, self.form.seams[line.seam], ordered))
+        case = Case.model_validate(case_of(line, self.form.seams[line.seam], ordered))
         case = self._mixed(case, rng)
         title = "a hidden case" if "hidden" in line.marks else case.title
         return case.model_copy(update={"title": title, "measured": False})
@@ -226,6 +303,11 @@ class ShortForm:
         return case.model_copy(update={"data": data, "title": title})
 
     def timed(self, case: Case, rng: np.random.Generator) -> Case:
+        """The case with what one of the lines `timed` draws, and one part of each mixture."""
+        if self.form.timed:
+            line = self.form.timed[int(rng.integers(len(self.form.timed)))]
+            (values,) = self._drawn_values(replace(line, times=1), rng)
+            case = case.model_copy(update={"data": {**case.data, **values}})
         return self._mixed(case, rng)
 
     # --- tolerances ---------------------------------------------------------------------------------------------------
@@ -235,20 +317,31 @@ class ShortForm:
         key = repr((case.seam, case.dtype, sorted(case.params.items()), sorted(case.data.items())))
         known = _ALLOWED.get((self.stage.hash, key))
         if known is None:
-            known = {
-                each.judged: self._with_share(each.judged, self._stated(each.judged) or derived)
-                for each, derived in zip(self.seam(case).judged, self._derived(case, key), strict=True)
-            }
+            stated = self._stated(case)
+            missing = [name for name in self._names(case) if name not in stated]
+            found = {**stated, **self._derived_tolerances(case, key, missing)}
+            known = {name: self._with_share(name, found[name]) for name in self._names(case)}
             if len(_ALLOWED) >= MOST_KEPT:
                 _ALLOWED.clear()
             _ALLOWED[self.stage.hash, key] = known
         return known
 
-    def _stated(self, tensor: str) -> Tolerance | None:
-        match getattr(self.module, "tolerance", {}).get(tensor):
-            case (int() | float() as absolute, int() | float() as relative, str() as why):
-                return Tolerance(absolute=absolute, relative=relative, why=why)
-        return None
+    def _names(self, case: Case) -> list[str]:
+        """Every tensor that the case may have judged, in its order."""
+        own = [each.judged for each in self.seam(case).judged]
+        changed = [name + CHANGED for name in own] if self.form.changed else []
+        return [*own, *changed, *(each.name for each in self.form.derived)]
+
+    def _stated(self, case: Case) -> dict[str, Tolerance]:
+        """What the stage says: by tensor, or by a function of the case, of all tensors or by name."""
+        own = getattr(self.module, "tolerance", {})
+        made = self._call(own, case, {}) if callable(own) else own
+        by_name = made if isinstance(made, Mapping) else dict.fromkeys(self._names(case), made)
+        return {
+            name: Tolerance(absolute=float(it[0]), relative=float(it[1]), why=str(it[2]))
+            for name, it in by_name.items()
+            if not callable(it[0])
+        }
 
     def _with_share(self, tensor: str, tolerance: Tolerance) -> Tolerance:
         share = getattr(self.module, "share", {}).get(tensor)
@@ -257,24 +350,21 @@ class ShortForm:
     def bounds(self, case: Case, inputs: Mapping[str, NDArray[Any]]) -> dict[str, Float64]:
         """What is allowed element by element, of the tensors that the stage gives a function for."""
         stated = getattr(self.module, "tolerance", {})
+        stated = {} if callable(stated) else stated
         functions = {tensor: each[0] for tensor, each in stated.items() if callable(each[0])}
         arrays = self._numbers(case, inputs) if functions else {}
         return {tensor: np.asarray(self._call(each, case, arrays), np.float64) for tensor, each in functions.items()}
 
-    def _derived(self, case: Case, key: str) -> list[Tolerance]:
-        small, judged = self._smaller(case), self.seam(case).judged
-        spread = [Spread(_dtype(each, case)) for each in judged]
-        if any(
-            each.dtype in tolerances.UNIT and not self._stated(it.judged)
-            for each, it in zip(spread, judged, strict=True)
-        ):
+    def _derived_tolerances(self, case: Case, key: str, names: list[str]) -> dict[str, Tolerance]:
+        small, spread = self._smaller(case), {name: Spread(self.stage.dtype(case, name)) for name in names}
+        if any(each.dtype in tolerances.UNIT for each in spread.values()):
             large = sum(int(np.prod(each.shape(small.params))) for each in self.seam(small).arrays) > LARGE
             for number in range(1 if large else tolerances.MOST_DRAWS):
-                if number >= 2 and min(each.count for each in spread) >= tolerances.ENOUGH_VALUES:
+                if number >= 2 and min(each.count for each in spread.values()) >= tolerances.ENOUGH_VALUES:
                     break
                 seed = hashlib.sha256(f"{self.stage.name}/{key}/{number}".encode()).digest()
                 self._see(small, self.inputs(small, np.random.default_rng(np.frombuffer(seed, np.uint32))), spread)
-        return [each.allowed() for each in spread]
+        return {name: each.allowed() for name, each in spread.items()}
 
     def _smaller(self, case: Case) -> Case:
         """With fewer of what nothing is summed over; as it is where arrays are written out."""
@@ -285,25 +375,23 @@ class ShortForm:
         }
         return case.model_copy(update={"params": {**case.params, **least}})
 
-    def _see(self, case: Case, inputs: Arrays, spread: list[Spread]) -> None:
+    def _see(self, case: Case, inputs: Arrays, spread: Mapping[str, Spread]) -> None:
         """Adds one draw of the inputs: the reference in its working precision, 64 bits or 32, beside float64."""
-        want, made = self.reference(case, inputs), dict[str, list[Any]]()
-        for at, (each, seen) in enumerate(zip(self.seam(case).judged, spread, strict=True)):
-            working = "float64" if seen.dtype == "float64" else "float32"
+        want, made = self.reference(case, inputs), dict[str, dict[str, Any]]()
+        for name in spread.keys() & want.keys():
+            working = "float64" if spread[name].dtype == "float64" else "float32"
             if working not in made:
                 made[working] = self._in_sequence(case, inputs, working)
-            seen.add(made[working][at], want[each.judged])
+            spread[name].add(made[working][name], want[name])
 
-    def _in_sequence(self, case: Case, inputs: Arrays, working: str) -> list[Any]:
-        """The reference's results with every array of floats in a precision, and its sums term after term."""
+    def _in_sequence(self, case: Case, inputs: Arrays, working: str) -> dict[str, Any]:
+        """The judged tensors with every array of floats in a precision, and its sums term after term."""
         arrays = {}
-        for each in self.seam(case).arrays:
-            dtype = _dtype(each, case)
-            values = numbers_of(inputs[each.name], dtype)
-            arrays[each.name] = values.astype(working).view(InSequence) if dtype in tolerances.UNIT else values
+        for name, dtype in self.dtypes(case, inputs).items():
+            values = numbers_of(inputs[name], dtype)
+            arrays[name] = values.astype(working).view(InSequence) if dtype in tolerances.UNIT else values
         with np.errstate(all="ignore"):
-            made = self._call(self._reference(case), case, arrays)
-        return list(made) if isinstance(made, tuple) else [made]
+            return self._judged(case, arrays)
 
 
 def _dtype(each: Argument, case: Case) -> str:
@@ -312,7 +400,22 @@ def _dtype(each: Argument, case: Case) -> str:
 
 def _asked(function: Callable[..., Any]) -> tuple[str, ...]:
     code = function.__code__
-    return code.co_varnames[: code.co_argcount]
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def _dealt(rng: np.random.Generator, among: Sequence[Any], times: int) -> list[Any]:
+    """Each of some about as often as the others, in a drawn order."""
+    rounds = [rng.permutation(len(among)) for _ in range(-(-times // len(among)))]
+    return [among[int(at)] for at in np.concatenate(rounds)[:times]]
+
+
+def _one(rng: np.random.Generator, value: Any) -> Any:
+    match value:
+        case Range():
+            return _between(rng, value, {})
+        case Choice(among=among):
+            return among[int(rng.integers(len(among)))]
+    return value
 
 
 def _count(made: Any) -> int:

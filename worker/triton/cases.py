@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelgate.reasons import Reason
+from kernelgate.seams import CHANGED
 from kernelgate.stages import Case
 from worker.judging.arrays import STORED, RawTensor
 from worker.judging.device_faults import check_repeat
@@ -25,7 +26,6 @@ from worker.recording.placement import Buffer, Edge, Slots
 from worker.triton.recording import Call, Order, call
 from worker.triton.tape import Kernel, Recording, Region, Take, owner
 
-CHANGED = "_changed"
 ALIGNMENT = 16
 
 
@@ -226,6 +226,4 @@ def judged(job: Job, case: Case, inputs: Arrays, outputs: list[dict[str, RawTens
     for other in outputs[1:]:
         named |= {f"{name}{CHANGED}": raw for name, raw in other.items()}
     made = job.grader.derived(case, inputs, {name: bits(raw) for name, raw in named.items()})
-    for name, values in made.items():
-        named[name] = RawTensor(case.dtype, values.shape, values.astype(STORED[case.dtype]).tobytes())
-    return named
+    return {**named, **job.grader.raw(case, made)}
