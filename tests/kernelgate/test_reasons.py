@@ -76,7 +76,7 @@ def test_every_attack_and_every_shipped_file_expects_one() -> None:
     stated = {word for path in corpus for word in re.findall(r"^(?:#|//) reason: (\w+)", path.read_text(), re.M)}
     assert len(stated) > 20
     assert stated <= set(Reason)
-    stages = [load_stage(path.parent) for path in (ROOT / "graders").glob("[a-z]*/stage.toml")]
+    stages = [load_stage(path.parent) for path in (ROOT / "graders").glob("[a-z]*/stage.py")]
     wrong = [
         example.path
         for stage in stages

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kernelgate.case_lines import read
+from kernelgate.refusals import refusals_of
 from kernelgate.seams import SeamError, parse, size_of
 from kernelgate.settings import ROOT
 from kernelgate.stage_folders import load_stage
@@ -63,6 +65,48 @@ def test_a_size_is_a_whole_number() -> None:
     assert size_of("n // 2 + 1", {"n": 7}) == 4
     with pytest.raises(SeamError):
         size_of("n - 8", {"n": 7})
+
+
+def test_numbers_of_a_python_seam_have_defaults_and_names() -> None:
+    seam = parse(
+        "f(x: T[rows, sum(blocks)], blocks: list, *, causal: bool = False, tile: int = 32) -> y: T[blocks, rows]"
+    )
+    assert seam.python_signature() == "f(x, blocks, *, causal=False, tile=32) -> y"
+    assert seam.sizes == ("rows",)
+    assert seam.arrays[0].shape({"rows": 2, "blocks": [3, 4, 2]}) == (2, 9)
+    assert seam.results[0].shape({"rows": 2, "blocks": [3, 4, 2]}) == (3, 2)
+    with pytest.raises(SeamError, match="a CUDA seam's numbers are int or float"):
+        parse("f(x: f32[n], n: int, causal: bool) -> y: f32[n]").c_signature()
+
+
+def test_lines_share_what_stands_above_them_and_make_a_case_of_each_dtype() -> None:
+    text = (
+        'defaults n=2 title="{n} of {dtype}"\na dtype=f32,f64\ndefaults n=3\nb dtype=f32 at=[1..8, p|q]\ntimed n=1..9'
+    )
+    lines = {line.name: line for line in read(text, ["n", "at"])}
+    assert list(lines) == ["a", "a_f64", "b", "timed"]
+    assert [line.values["n"] for line in list(lines.values())[:3]] == [2, 2, 3]
+    assert (lines["a_f64"].dtype, lines["a"].drawn, lines["b"].drawn) == ("f64", False, True)
+
+
+def test_a_call_that_has_to_be_refused() -> None:
+    seam = parse("f(x: T[rows, dim], n: int = 3) -> y: T[rows]")
+    (call,) = refusals_of({"turned": "x: f16[3, 4] transposed, n=5"}, seam)
+    assert call["arrays"]["x"] == {"shape": [3, 4], "dtype": "float16", "layout": "transposed"}
+    assert call["numbers"] == {"n": 5}
+    with pytest.raises(SeamError, match=r"refused: wide: 'z: f16\[3\]'; accepted are"):
+        refusals_of({"wide": "z: f16[3]"}, seam)
+
+
+def test_a_way_of_calling_is_a_function_of_driver_py(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(ROOT / "graders" / "online_softmax", tmp_path / "online_softmax"))
+    driver = folder / "driver.py"
+    driver.write_text(driver.read_text().replace("def trace(", "def traced("))
+    with pytest.raises(StageError, match=r"ways: driver\.py defines no function trace"):
+        load_stage(folder)
+    driver.unlink()
+    with pytest.raises(StageError, match=r"ways: driver\.py is missing; it defines attention"):
+        load_stage(folder)
 
 
 @pytest.fixture

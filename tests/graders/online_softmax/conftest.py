@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from kernelgate.stages import Case, Stage
+from worker.judging.driver import driver as driver_text
 from worker.judging.grader import Arrays
 
 Float64 = NDArray[np.float64]
@@ -26,7 +27,7 @@ class Violation(Exception):  # noqa: N818 - the name drivers import
 
 
 @pytest.fixture
-def drive(monkeypatch: pytest.MonkeyPatch) -> Callable[[Stage, Path], Drive]:
+def drive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Stage, Path], Drive]:
     """`drive(stage, file)` loads a submission and the stage's driver; what it returns runs a case, results in float64."""
 
     def load(name: str, path: Path) -> ModuleType:
@@ -50,10 +51,12 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Callable[[Stage, Path], Drive]:
         submission = load(name, path)
         for provided in stage.provided:
             load(provided.removesuffix(".py"), stage.folder / "provided" / provided)
-        driver = load("driver", stage.folder / "driver.py")
+        written = tmp_path / "driver.py"
+        written.write_text(driver_text(stage))
+        driver = load("driver", written)
 
         def run(case: Case, inputs: Arrays) -> dict[str, Float64]:
-            params = SimpleNamespace(dtype=case.dtype, params=SimpleNamespace(**case.params))
+            params = SimpleNamespace(dtype=case.dtype, params=SimpleNamespace(**case.given))
             tensors = {key: torch.from_numpy(array.copy()) for key, array in inputs.items()}
             outputs = driver.run(submission, params, tensors)
             return {key: tensor.detach().double().numpy() for key, tensor in outputs.items()}

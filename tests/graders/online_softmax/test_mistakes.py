@@ -77,7 +77,9 @@ def test_the_shipped_file_does_in_torch_what_the_reference_says(mistake: str, dr
     run = drive(STAGE, STAGE.folder / "submissions" / "wrong_answer" / f"{mistake}.py")
     shown = 0
     for case in STAGE.spec.cases:
-        if case.tolerance is not None or ("gradient" in case.name and mistake in BY_VALUE):
+        largest = max((abs(float(str(level))) for level in case.data.get("levels", ())), default=0.0)  # type: ignore[union-attr]
+        extreme = largest > 80 or float(str(case.data.get("spread", 0))) > 80 or "reach" in case.data
+        if extreme or ("gradient" in case.name and mistake in BY_VALUE):
             continue
         inputs = GRADER.inputs(case, SEEDS[0])
         outputs = run(case, inputs)

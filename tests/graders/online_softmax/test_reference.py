@@ -60,7 +60,7 @@ def dense(inputs: Arrays) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.
 
 def cases_of(kind: str) -> list[str]:
     spec = load_stage(ROOT / "graders" / "online_softmax").spec
-    return [case.name for case in spec.cases if case.params["kind"] == kind]
+    return [case.name for case in spec.cases if case.seam == kind]
 
 
 @pytest.mark.parametrize("name", cases_of("attention"))

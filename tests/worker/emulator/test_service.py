@@ -75,7 +75,7 @@ def test_a_wrong_file_is_told_what_is_wrong(client: httpx.Client, name: str, rea
     assert (result["verdict"], result["reason"]) == (name.split("/")[0], reason), result["message"]
     assert words in result["message"]
     if reason == "wrong_value":
-        assert (result["wrong"]["case"], result["wrong"]["tensor"]) == ("tokens_1", "attention")
+        assert (result["wrong"]["case"], result["wrong"]["tensor"]) == ("tokens_1", "out")
         assert result["mistake"]["name"] == "diagonal_excluded"
     else:
         assert "line " in result["message"]

@@ -23,12 +23,10 @@ CAUSAL = Case(
     title="",
     group="",
     dtype="float16",
-    params={"kind": "values", "block_n": 32, "causal": True},
-    data={"n": 70, "d": 64, "plant": "rising", "tile": 16},
+    params={"rows": 70, "dim": 64, "block_n": 32, "causal": True},
+    data={"plant": "rising", "tile": 16},
 )
-SHORT_OF_ONE = CAUSAL.model_copy(
-    update={"data": {**CAUSAL.data, "n": 50}, "params": {**CAUSAL.params, "causal": False}}
-)
+SHORT_OF_ONE = CAUSAL.model_copy(update={"params": {**CAUSAL.params, "rows": 50, "causal": False}})
 
 
 def asked(kernel: Kernel, case: Case = CAUSAL) -> Recovered | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -21,11 +23,12 @@ ROWS = 32
 
 def job_for(stage: Stage, sandbox: Sandbox, text: str) -> Job:
     """A job of one case: q, k, v are fp16 [32, 16] of plain random values."""
-    params: Params = {"kind": "values", "block_n": 32, "causal": False}
-    data: Params = {"n": ROWS, "d": 16, "plant": "plain"}
+    params: Params = {"rows": ROWS, "dim": 16, "block_n": 32, "causal": False}
+    data: Params = {"plant": "plain"}
     case = Case(name="sample", title="sample", group="sample", dtype="float16", params=params, data=data)
-    files = {name: body for name, body in stage.files.items() if name != "drawn.py"}
-    one = Stage(stage.folder, stage.spec.model_copy(update={"cases": (case,)}), files)
+    assert stage.form is not None
+    spec = stage.spec.model_copy(update={"cases": (case,)})
+    one = Stage(stage.folder, spec, stage.files, replace(stage.form, lines=()))
     return Job(one, text, Grader(one), sandbox, "5eed" * 8, Phases(Unwatched()))
 
 
