@@ -27,7 +27,7 @@ from worker.bench.memory import AddressTakenError, Mapped
 from worker.bench.replay import Joined, Module, Replay, UnplayableError
 from worker.bench.timed import Bracket, Call, mapped_call
 from worker.bench.torch_graphs import NoTorchError, torch_calls
-from worker.gpu import lock, protocol
+from worker.gpu import lock, priority, protocol
 from worker.gpu.arena import mapped as mapped_arena
 from worker.judging import frames
 from worker.recording.placement import WORKSPACE
@@ -48,7 +48,7 @@ class Player:
         self.modules = Joined()
         self.guard: Guard | None = None
         self.brackets: dict[str, Bracket] = {}
-        self.stack = ExitStack()
+        self.stack, self.hurry = ExitStack(), ExitStack()
         self.stream = check(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
         self.events = Events(self.stream)
         self.clocks = Clocks(card.bus)
@@ -68,11 +68,13 @@ class Player:
                 self._held(order.name).stage([self.modules])
                 self.send(protocol.Staged())
             case protocol.Attend():
+                self.hurry.enter_context(priority.first(priority.PLAYER))
                 self._held(order.name).attend()
                 self.send(protocol.Attending())
             case protocol.Start():
                 ns, roots = self._held(order.name).start(payload)
                 self.send(protocol.Done(ns), roots)
+                self.hurry.close()
             case protocol.Collect():
                 self._collect(order.name)
             case protocol.TimeAlone():

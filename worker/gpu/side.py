@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from worker.gpu import priority
 from worker.gpu.arena import Layout
 from worker.gpu.draws import Draw
 from worker.gpu.player import GRACE_S, Player
@@ -65,11 +66,12 @@ class Side:
         This process's clock bounds the player's, and takes its place where device code can write to the memory of the process
         that launches it (HMM). Elsewhere the player's is as good and not disturbed by what messages take.
         """
-        self.player.ask(Attend(self.name), Attending, b"", GRACE_S, self.case)
-        start = time.perf_counter_ns()
-        self.player.order(Start(self.name), keys)
-        self.player.bench.await_at_once(within_s)
-        here_ns = time.perf_counter_ns() - start
+        with priority.first(priority.WORKER):
+            self.player.ask(Attend(self.name), Attending, b"", GRACE_S, self.case)
+            start = time.perf_counter_ns()
+            self.player.order(Start(self.name), keys)
+            self.player.bench.await_at_once(within_s)
+            here_ns = time.perf_counter_ns() - start
         done, roots = self.player.answer(Done, within_s + GRACE_S, self.case)
         self._played = ((here_ns if self.reachable or done.ns > here_ns else done.ns) / 1e6, roots)
 
