@@ -14,6 +14,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 SIZED = 4
 PARAMETER, WIDE_PARAMETER, MAX_THREADS, REGISTERS, FRAME = 0x17, 0x45, 0x05, 0x2F, 0x11
@@ -120,6 +121,9 @@ def _sections(data: bytes) -> Iterator[_Section]:
     if width != 64 or count > MAX_SECTIONS:
         raise MalformedCubinError(f"not a cubin: {count} sections of {width} bytes")
     heads = [struct.unpack_from("<IIQQQQIIQQ", data, table + index * width) for index in range(count)]
+    _check_apart(
+        [(table, table + count * width), *((head[4], head[4] + head[5]) for head in heads if head[1] != NOBITS)]
+    )
     text_at = heads[names][4]
     for name, kind, _, _, offset, size, link, _, _, _ in heads:
         if kind != NOBITS and offset + size > len(data):
@@ -127,6 +131,14 @@ def _sections(data: bytes) -> Iterator[_Section]:
         if size > MAX_SECTION or link >= count:
             raise MalformedCubinError(f"not a cubin: a section of {size} bytes, linked to section {link} of {count}")
         yield _Section(_text(data, text_at + name), kind, offset, size, link)
+
+
+def _check_apart(spans: list[tuple[int, int]]) -> None:
+    """Each byte belongs to one section: what is read here is then what the driver reads there. Raises MalformedCubinError."""
+    filled = sorted(span for span in spans if span[0] < span[1])
+    for (start, end), (following, _) in pairwise(filled):
+        if following < end:
+            raise MalformedCubinError(f"not a cubin: the sections at bytes {start} and {following} lie on one another")
 
 
 def _text(data: bytes, at: int) -> str:
