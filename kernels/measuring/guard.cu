@@ -1,7 +1,9 @@
 // What the measuring process runs around a timed call, so that the host's clock bounds it.
 //
-//   unmask    gives an input back its bytes. It was uploaded under a keystream, and the key arrives with the order to start: before
-//             that, nothing on the device can compute with it.
+//   released  holds the stream until the host lets it go: the whole bracket is queued behind it, so that no launch is timed. The
+//             keys are in the host's memory by then and not before, and it brings them.
+//   unmask    gives an input back its bytes. It was uploaded under a keystream, and the key arrives with the start: before that,
+//             nothing on the device can compute with it.
 //   leaves,   a hash tree over an output. Its root is on the host when the clock stops; an output that is written later has
 //   root      another one.
 //   differs   counts the bytes of a stretch of memory that are not what they were filled with.
@@ -50,12 +52,24 @@ __device__ uint64_t leaf(const uint8_t* data, uint64_t bytes, uint64_t at) {
 
 }  // namespace
 
+// Launched with one block of 256 threads. `turn` and `keys` lie in the host's memory, which writes the keys first.
+extern "C" __global__ void released(const volatile uint64_t* turn, uint64_t awaited, const volatile uint64_t* keys, uint64_t words,
+                                    uint64_t* held) {
+    if (!threadIdx.x) {
+        while (*turn != awaited) {
+        }
+        __threadfence_system();
+    }
+    __syncthreads();
+    for (uint64_t i = threadIdx.x; i < words; i += THREADS) held[i] = keys[i];
+}
+
 // Launched with one thread for each 32 bytes of the input.
-extern "C" __global__ void unmask(uint8_t* data, uint64_t bytes, uint64_t first_block, uint64_t k0, uint64_t k1) {
+extern "C" __global__ void unmask(uint8_t* data, uint64_t bytes, uint64_t first_block, const uint64_t* under) {
     const uint64_t block = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x, from = 32 * block;
     if (from >= bytes) return;
     uint64_t key[4];
-    philox(first_block + block, k0, k1, key);
+    philox(first_block + block, under[0], under[1], key);
     const uint8_t* pad = reinterpret_cast<const uint8_t*>(key);
     if (from + 32 <= bytes && reinterpret_cast<uint64_t>(data) % 4 == 0) {
         uint32_t* words = reinterpret_cast<uint32_t*>(data + from);

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import struct
+import ctypes
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from cuda.bindings import driver as cu
+from numpy.typing import NDArray
 
 from worker.bench.driver import check
 from worker.bench.replay import Module
@@ -32,11 +33,39 @@ class Launch:
         check(cu.cuLaunchKernel(*self.order), "trusted kernel")
 
 
-class Unmask(Launch):
-    """Gives masked bytes their content; with the same key once more, they are masked again."""
+def pinned(words: int) -> NDArray[np.uint64]:
+    """Words of the host's memory that the device reads and writes at the same address; kept until the process ends."""
+    address = int(check(cu.cuMemHostAlloc(8 * words, cu.CU_MEMHOSTALLOC_DEVICEMAP), "allocate"))
+    array: NDArray[np.uint64] = np.ctypeslib.as_array((ctypes.c_uint64 * words).from_address(address))
+    array[:] = 0
+    return array
 
-    def key(self, key: bytes) -> None:
-        self.values[3][0], self.values[4][0] = struct.unpack("<QQ", key[:KEY_BYTES])
+
+class Release:
+    """Holds the stream until keys are given: `hold` queues it, and what is queued behind it runs from `give` on.
+
+    Keys come to stand in the host's memory when they are given; until then a kernel that outlived its call finds none.
+    """
+
+    def __init__(self, guard: Guard, keys: int) -> None:
+        self.words = pinned(1 + 2 * keys)
+        self.keys = int(check(cu.cuMemAlloc(KEY_BYTES * keys), "allocate"))
+        here = self.words.ctypes.data
+        self.launch = Launch(guard.functions["released"], 1, guard.stream, here, 0, here + 8, 2 * keys, self.keys)
+        self.turn = 0
+
+    def hold(self) -> None:
+        self.turn += 1
+        self.launch.values[1][0] = self.turn
+        self.launch()
+
+    def give(self, keys: bytes) -> None:
+        self.words[1:] = np.frombuffer(keys, np.uint64)
+        self.words[0] = self.turn  # after the keys: the device takes them once it sees the turn
+
+    def again(self) -> None:
+        """Brings the keys that were given last once more, from the host's memory."""
+        self.launch()
 
 
 class Guard:
@@ -47,10 +76,10 @@ class Guard:
         self.stream = stream
         self.count = check(cu.cuMemAlloc(4), "allocate")
 
-    def unmask(self, address: int, size: int, first_block: int) -> Unmask:
-        """For `size` bytes at `address`; the key is to be given."""
+    def unmask(self, address: int, size: int, first_block: int, key: int) -> Launch:
+        """Gives `size` masked bytes at `address` their content; once more, and they are masked again. key: its address."""
         blocks = -(-size // (BLOCK * THREADS))
-        return Unmask(self.functions["unmask"], blocks, self.stream, address, size, first_block, 0, 0)
+        return Launch(self.functions["unmask"], blocks, self.stream, address, size, first_block, key)
 
     def roots(self, spans: Sequence[tuple[int, int]]) -> Roots:
         """The roots of the trees over stretches of memory, each (address, bytes)."""
@@ -74,7 +103,7 @@ class Roots:
         self.stream = guard.stream
         nodes = int(check(cu.cuMemAlloc(max(8 * leaf_count(size) // LEAVES for _, size in spans)), "allocate"))
         self.there = int(check(cu.cuMemAlloc(8 * len(spans)), "allocate"))
-        self.here = np.zeros(len(spans), np.uint64)
+        self.here = pinned(len(spans))  # a copy to other memory would wait for the stream, which may be held
         self.launches: list[Launch] = []
         for number, (address, size) in enumerate(spans):
             count = leaf_count(size) // LEAVES

@@ -189,6 +189,7 @@ class Replay:
         nodes: list[Any] = []
         for node in tape.nodes:
             nodes.append(self._add(node.work, [nodes[index] for index in node.after]))
+        self.nodes = len(nodes)
         self.executable = check(cu.cuGraphInstantiate(self.graph, 0), "instantiate")
 
     def launch(self, stream: Any) -> None:

@@ -8,6 +8,7 @@ masked; their keys come with the order to start. Who gives the orders keeps the 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -19,18 +20,24 @@ from cuda.bindings import driver as cu
 from numpy.typing import NDArray
 
 from worker.bench.driver import CudaError, TimedOutError, check, settle
-from worker.bench.guard import Guard, Unmask
+from worker.bench.guard import Guard, Launch, Release
 from worker.bench.memory import CANARY, Mapped
 from worker.bench.replay import Module
 from worker.gpu.masking import KEY_BYTES, first_blocks
 from worker.gpu.protocol import TimedCall
 
+QUEUED_NODES = 256
+"""Of graphs in a stream that is held. Where many more wait, the driver has the launching process wait as well, for ever."""
+SPIN_S = 0.5
+"""So long the end is waited for without sleeping."""
 SWEEPS = 2
 """A sweep writes so many times the second-level cache."""
 
 
 class Work(Protocol):
-    """Something that a call launches: a replayed tape, or torch's kernels."""
+    """Something that a call launches: a replayed tape, or torch's kernels. nodes: of its graph."""
+
+    nodes: int
 
     def launch(self, stream: Any) -> None: ...
 
@@ -88,11 +95,13 @@ class Bracket:
         self.sweep_size = max(SWEEPS * cache, 64 << 20)
         self.sweep = int(check(cu.cuMemAlloc(self.sweep_size)))
         self.events = [(_event(), _event()) for _ in calls]
-        self.unmasks = [self._unmasks(call) for call in calls]
+        self.release = Release(guard, len(calls))
+        self.unmasks = [self._unmask(number, call, name) for number, call in enumerate(calls) for name in call.inputs]
         self.inputs = [(name, mapped) for call in calls for name, mapped in call.inputs.items()]
         self.output_roots = guard.roots([output.span() for call in calls for output in call.outputs.values()])
         self.input_roots = guard.roots([(each.buffer.address, each.buffer.size) for _, each in self.inputs])
         self.uploaded = self.input_roots.here
+        self.queued = 0
 
     def stage(self, modules: list[Module]) -> None:
         """Refills everything that can be written, and uploads the masked inputs. modules: whose variables begin anew."""
@@ -111,38 +120,53 @@ class Bracket:
         self.uploaded = self.input_roots.here.copy()
 
     def attend(self) -> None:
-        """Makes this process's context the one that the card last worked for, so that a start finds it always alike."""
+        """Queues the bracket, or as much of it as a stream takes, behind a kernel that waits for the start.
+
+        No launch is timed then, and a start finds the card always alike: awake, and this process's context on it.
+        """
         self._sweep()
         settle()
+        self.release.hold()
+        for unmask in self.unmasks:
+            unmask()
+        self.queued = self._queue(0, QUEUED_NODES)
 
-    def _sweep(self) -> None:
-        check(cu.cuMemsetD32Async(self.sweep, 0, self.sweep_size // 4, self.stream))
+    def _queue(self, first: int, nodes: float) -> int:
+        """Launches the calls from `first` on until their graphs have more than `nodes` nodes, and the roots after the last one.
 
-    def start(self, keys: bytes) -> tuple[int, bytes]:
-        """Runs all calls: (nanoseconds by this process's clock, the roots of their outputs).
-
-        Inputs are unmasked together: whatever of a later call is done in an earlier one, is done within the bracket, whose
-        calls count in sum. Raises TimedOutError, and CudaError for a fault.
+        The number of the first call that is left.
         """
-        for number, unmasks in enumerate(self.unmasks):
-            for unmask in unmasks.values():
-                unmask.key(keys[number * KEY_BYTES : (number + 1) * KEY_BYTES])
-        begin_ns = time.perf_counter_ns()
-        for unmasks in self.unmasks:
-            for unmask in unmasks.values():
-                unmask()
-        for call, (begin, end) in zip(self.calls, self.events, strict=True):
+        for number in range(first, len(self.calls)):
+            call, (begin, end) = self.calls[number], self.events[number]
+            nodes -= call.work.nodes
+            if nodes < 0:
+                return number
             self._sweep()
             check(cu.cuEventRecord(begin, self.stream))
             call.work.launch(self.stream)
             check(cu.cuEventRecord(end, self.stream), "launch")
         self.output_roots.launch()
+        return len(self.calls)
+
+    def _sweep(self) -> None:
+        check(cu.cuMemsetD32Async(self.sweep, 0, self.sweep_size // 4, self.stream))
+
+    def start(self, keys: bytes) -> tuple[int, bytes]:
+        """Lets all calls go: (nanoseconds by this process's clock, the roots of their outputs).
+
+        Inputs are unmasked together: whatever of a later call is done in an earlier one, is done within the bracket, whose
+        calls count in sum. Raises TimedOutError, and CudaError for a fault.
+        """
+        begin_ns = time.perf_counter_ns()
+        self.release.give(keys)
+        if self.queued < len(self.calls):
+            self._queue(self.queued, math.inf)
         self._wait()
         return time.perf_counter_ns() - begin_ns, self.output_roots.here.tobytes()
 
     def _wait(self) -> None:
         deadline = time.monotonic() + self.within_s * len(self.calls)
-        spin = time.monotonic() + 0.05
+        spin = time.monotonic() + SPIN_S
         while True:
             (status,) = cu.cuStreamQuery(self.stream)
             if status == cu.CUresult.CUDA_SUCCESS:
@@ -169,17 +193,15 @@ class Bracket:
     def _part(self, at: int, size: int) -> NDArray[np.uint8]:
         return self.arena[at : at + size]
 
-    def _unmasks(self, call: Call) -> dict[str, Unmask]:
-        return {
-            name: self.guard.unmask(mapped.buffer.address, mapped.buffer.size, call.first_blocks[name])
-            for name, mapped in call.inputs.items()
-        }
+    def _unmask(self, number: int, call: Call, name: str) -> Launch:
+        buffer, key = call.inputs[name].buffer, self.release.keys + number * KEY_BYTES
+        return self.guard.unmask(buffer.address, buffer.size, call.first_blocks[name], key)
 
     def _changed(self) -> str:
         """Masked again, an input that was left alone has the root that it was uploaded with."""
-        for unmasks in self.unmasks:
-            for unmask in unmasks.values():
-                unmask()
+        self.release.again()
+        for unmask in self.unmasks:
+            unmask()
         self.input_roots.launch()
         check(cu.cuStreamSynchronize(self.stream), "kernel")
         differ = np.flatnonzero(self.input_roots.here != self.uploaded)

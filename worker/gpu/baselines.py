@@ -23,9 +23,9 @@ from worker.judging.failures import Failure
 from worker.recording.native import guard_image
 
 MOST_PLAYERS = 3
-BRACKET_MS, MOST_CALLS = 2.5, 16
+BRACKET_MS, MOST_CALLS, MOST_BYTES = 2.5, 16, 64 << 20
 """A bracket has as many calls as take the baseline about so long: what the host's clock cannot tell is then little of
-each.
+each. But not so many that the card waits for their inputs and outputs, which cross the bus for each.
 """
 ALONE = 10
 TOLERATED, AGREED = 0.03, 0.015
@@ -119,7 +119,8 @@ class BaselinePlayer:
         side, _ = hold(self.player, f"{case.name}, once", 1)
         with lock.exclusive():
             timed, _ = self.player.ask(TimeAlone(side.name, 5), Timed, within_s=60.0)
-        return max(1, min(MOST_CALLS, ceil(BRACKET_MS / middle(timed.ms))))
+        moved = sum(buffer.size for buffer in side.calls[0].buffers.values())
+        return max(1, min(MOST_CALLS, ceil(BRACKET_MS / middle(timed.ms)), MOST_BYTES // moved))
 
     def close(self) -> None:
         self.player.bench.close()

@@ -98,7 +98,7 @@ class CardGrading:
             raise BenchError(f"all {samples.dropped} samples were taken while the card was slowed down")
         reading = samples.clock()
         user_ms = middle(samples.user)
-        run.check_clock(reading, user_ms)
+        run.check_clock(reading)
         read = sum(buffer.size for buffer in user.calls[0].buffers.values() if not buffer.written)
         self.job.held = self.job.held or self._held_back(case, user_ms, read)
         call = Call(self.job.grader.work(case), read + sum(user.sizes.values()))

@@ -36,9 +36,9 @@ from worker.judging.device_faults import input_changed, stray_write
 from worker.judging.failures import Failure
 
 WARM_UP = 2
-LEAST_PAIRS, LEAST_CALLS, MOST_PAIRS = 10, 30, 100
+LEAST_PAIRS, LEAST_CALLS, MOST_PAIRS = 10, 20, 100
 ASK_EVERY = 5
-KEPT_OUTPUTS = 1 << 30
+KEPT_OUTPUTS = 2 << 30
 """Bytes of outputs that wait for being compared; beyond them they are compared while the card is held."""
 _THREADS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="timed-output")
 Watch = Callable[[int, Ratio], None]
@@ -92,7 +92,7 @@ class Samples:
         self.celsius = max(self.celsius, pair.user.collected.celsius)
 
     def clock(self) -> clock.ClockReading:
-        return clock.read(self.user_rest, self.baseline_rest, self.calls)
+        return clock.read(self.user_rest, self.baseline_rest, self.calls, middle(self.user))
 
 
 class Measurement:
@@ -138,7 +138,7 @@ class Measurement:
             if late or (samples.pairs and number % ASK_EVERY == ASK_EVERY - 1):
                 result = ratio(np.array(samples.baseline), np.array(samples.user), judge)
                 yield result
-                sharp = samples.clock().sharp(middle(samples.user))
+                sharp = samples.clock().sharp
                 if late or (samples.pairs >= self.least and sharp and enough(result, gate)):
                     return
 
@@ -192,23 +192,24 @@ class Measurement:
                     return Failure(Reason.WRONG_WHEN_TIMED, message, case=self.case)
         return None
 
-    def check_clock(self, reading: clock.ClockReading, user_ms: float) -> None:
+    def check_clock(self, reading: clock.ClockReading) -> None:
         """Raises Failure where the card's events tell another story than the host's clock, BenchError where that tells none."""
-        if reading.blurred(user_ms):
-            what = (
-                "by the card's events its calls took times that the host's clock does not know "
-                f"(±{reading.allowed_us / reading.calls:.0f} µs, the baseline's ±{reading.quiet_us / reading.calls:.0f} µs)"
-            )
-            raise _moved(self.case, what)
-        if not reading.sharp(user_ms):
-            what = f"±{reading.allowed_us / reading.calls:.0f} µs on a call of {1e3 * user_ms:.0f} µs"
-            raise BenchError(f"the host's clock was too noisy to bound the measurement ({what})")
+        off = f"±{reading.allowed_us / reading.calls:.1f} µs"
         if not reading.agree:
             what = (
                 f"by the card's events a call took {abs(reading.moved_us):.1f} µs {'less' if reading.moved_us > 0 else 'more'} "
-                f"than the host's clock explains (±{reading.allowed_us / reading.calls:.1f} µs)"
+                f"than the host's clock explains ({off})"
             )
             raise _moved(self.case, what)
+        if reading.blurred:
+            what = (
+                f"by the card's events its calls took times that the host's clock does not know ({off}, the baseline's "
+                f"±{reading.quiet_us / reading.calls:.1f} µs)"
+            )
+            raise _moved(self.case, what)
+        if not reading.sharp:
+            what = f"{off} on a call of {1e3 * reading.call_ms:.0f} µs"
+            raise BenchError(f"the host's clock was too noisy to bound the measurement ({what})")
 
 
 def _moved(case: str, what: str) -> Failure:

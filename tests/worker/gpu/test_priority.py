@@ -39,7 +39,9 @@ def test_what_a_block_starts_inherits_nothing() -> None:
         thread = threading.Thread(target=lambda: seen.append(os.sched_getscheduler(0)))
         thread.start()
         thread.join()
-        child = subprocess.run([sys.executable, "-c", "import os; print(os.sched_getscheduler(0))"], capture_output=True)
+        child = subprocess.run(
+            [sys.executable, "-c", "import os; print(os.sched_getscheduler(0))"], capture_output=True
+        )
     assert seen == [os.SCHED_OTHER]
     assert int(child.stdout) == os.SCHED_OTHER
 
