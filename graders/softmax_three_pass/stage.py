@@ -43,7 +43,7 @@ drawn      rows=1..40 width=1..600 times=5
 drawn_wide rows=1..3 width=2000..3000
 secret     rows=7 width=515 hidden
 long       rows=1..64 width=5000..50000 needs_gpu times=2
-profile    rows=4096 width=4095 measured needs_gpu
+profile    rows=2048 width=4095 measured needs_gpu
 """
 mistakes = {
     "no_maximum": (
