@@ -7,6 +7,9 @@ from typing import Any
 
 from cuda.bindings import driver as cu
 
+Handle = Any
+"""An object of the driver's bindings, which carry no types."""
+
 
 class CudaError(RuntimeError):
     """A driver call that failed. `name` is CUDA's own, e.g. CUDA_ERROR_ILLEGAL_ADDRESS."""
@@ -20,7 +23,7 @@ class TimedOutError(RuntimeError):
     """Device work that did not end in its time. The process has to end: nothing else stops a kernel."""
 
 
-def check(answer: tuple[Any, ...], what: str = "CUDA") -> Any:
+def check(answer: tuple[Handle, ...], what: str = "CUDA") -> Handle:
     """The results of a driver call without its status. Raises CudaError."""
     status, *results = answer
     if status != cu.CUresult.CUDA_SUCCESS:
@@ -31,7 +34,7 @@ def check(answer: tuple[Any, ...], what: str = "CUDA") -> Any:
 class Events:
     """Two events around a piece of work on one stream."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Handle) -> None:
         self.stream = stream
         self.start = check(cu.cuEventCreate(0))
         self.end = check(cu.cuEventCreate(0))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from cuda.bindings import driver as cu
 from numpy.typing import NDArray
 
-from worker.bench.driver import check
+from worker.bench.driver import Handle, check
 from worker.bench.replay import Module
 from worker.gpu.masking import BLOCK, KEY_BYTES, LEAVES, leaf_count
 
@@ -22,7 +21,7 @@ STRETCH = 1 << 12
 class Launch:
     """A kernel with its arguments laid out: launching it is one call of the driver, which takes about as long each time."""
 
-    def __init__(self, function: Any, blocks: int, stream: Any, *arguments: int | np.uint32) -> None:
+    def __init__(self, function: Handle, blocks: int, stream: Handle, *arguments: int | np.uint32) -> None:
         self.values = [
             np.array([value], np.uint32 if isinstance(value, np.uint32) else np.uint64) for value in arguments
         ]
@@ -71,7 +70,7 @@ class Release:
 class Guard:
     """The kernels of one context, and the little memory that they answer in."""
 
-    def __init__(self, image: bytes, stream: Any) -> None:
+    def __init__(self, image: bytes, stream: Handle) -> None:
         self.functions = Module(image).functions
         self.stream = stream
         self.count = check(cu.cuMemAlloc(4), "allocate")

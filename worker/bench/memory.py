@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from cuda.bindings import driver as cu
 from numpy.typing import NDArray
 
-from worker.bench.driver import check
+from worker.bench.driver import Handle, check
 from worker.recording.placement import STRIDE, Buffer
 
 POISON = 0xFF
@@ -60,7 +58,7 @@ class Mapped:
         if self.buffer.written:
             self._fill(self.buffer.address, self.buffer.size, POISON)
 
-    def write(self, values: NDArray[Any]) -> None:
+    def write(self, values: NDArray[np.generic]) -> None:
         check(cu.cuMemcpyHtoD(self.buffer.address, values.ctypes.data, values.nbytes), "upload")
 
     def read_into(self, values: NDArray[np.uint8]) -> None:
@@ -90,7 +88,7 @@ class Mapped:
         return bool((data != CANARY).any())
 
 
-def _allocate(size: int, device: int) -> Any:
+def _allocate(size: int, device: int) -> Handle:
     wanted = cu.CUmemAllocationProp()
     wanted.type = cu.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     wanted.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from cuda.bindings import driver as cu
 from numpy.typing import NDArray
 
 from worker.bench.descriptors import RefusedDescriptorError, encode
-from worker.bench.driver import check
+from worker.bench.driver import Handle, check
 from worker.recording.cubin import MalformedCubinError, read_cubin
 from worker.recording.tape import Copy, Fill, Launch, Tape, Upload
 
@@ -99,7 +98,7 @@ def _end(parameters: list[tuple[int, int]]) -> int:
     return max((offset + size for offset, size in parameters), default=0)
 
 
-def _aligned(data: bytes) -> Any:
+def _aligned(data: bytes) -> Handle:
     """A copy of `data` as ctypes characters that start at a multiple of 64 bytes, as descriptors have to."""
     room = ctypes.create_string_buffer(len(data) + 64)
     held = (ctypes.c_char * max(1, len(data))).from_buffer(room, -ctypes.addressof(room) % 64)
@@ -114,8 +113,8 @@ class Joined(Module):
     """
 
     def __init__(self) -> None:
-        self.kernels: dict[str, Any] = {}
-        self.functions: dict[str, Any] = {}
+        self.kernels: dict[str, Handle] = {}
+        self.functions: dict[str, Handle] = {}
         self.parts: dict[str, tuple[Module, str]] = {}
         self.plain: Module | None = None
 
@@ -175,24 +174,24 @@ class Moved:
 class Replay:
     """A tape as an executable graph. Keeps alive what its nodes point to."""
 
-    def __init__(self, module: Module, tape: Tape, context: Any) -> None:
+    def __init__(self, module: Module, tape: Tape, context: Handle) -> None:
         self.module = module
         self.context = context
         most = cu.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR
         self.most_threads = int(check(cu.cuDeviceGetAttribute(most, 0)))
-        self.kept: list[Any] = []
+        self.kept: list[Handle] = []
         self.occupancy: dict[str, float] = {}
         self.moved = Moved(module, tape)
         self._prepare(tape)
         self.descriptors = self._encoded(tape)
         self.graph = check(cu.cuGraphCreate(0))
-        nodes: list[Any] = []
+        nodes: list[Handle] = []
         for node in tape.nodes:
             nodes.append(self._add(node.work, [nodes[index] for index in node.after]))
         self.nodes = len(nodes)
         self.executable = check(cu.cuGraphInstantiate(self.graph, 0), "instantiate")
 
-    def launch(self, stream: Any) -> None:
+    def launch(self, stream: Handle) -> None:
         check(cu.cuGraphLaunch(self.executable, stream), "launch")
 
     def close(self) -> None:
@@ -234,7 +233,7 @@ class Replay:
                 block[at : at + len(token)] = self.descriptors[token]
         return bytes(block)
 
-    def _function(self, name: str) -> Any:
+    def _function(self, name: str) -> Handle:
         if name not in self.module.functions:
             raise UnplayableError(f"no kernel {name[:200]}")
         return self.module.functions[name]
@@ -242,7 +241,7 @@ class Replay:
     def _real(self, address: int) -> int:
         return self.moved.real(address)
 
-    def _add(self, work: Any, after: list[Any]) -> Any:
+    def _add(self, work: Handle, after: list[Handle]) -> Handle:
         match work:
             case Launch():
                 return self._launch(work, after)
@@ -255,7 +254,7 @@ class Replay:
                 self.kept.append(data)
                 return self._copy(after, work.to, len(work.data), host=ctypes.addressof(data))
 
-    def _launch(self, work: Launch, after: list[Any]) -> Any:
+    def _launch(self, work: Launch, after: list[Handle]) -> Handle:
         function = self._function(work.kernel)
         sizes = self.module.layout(work.kernel, len(work.arguments))
         held = _aligned(self._with_descriptors(self.moved.pointers(work.arguments)))
@@ -275,7 +274,7 @@ class Replay:
             self._set(made, "CU_LAUNCH_ATTRIBUTE_COOPERATIVE", cooperative=True)
         return made
 
-    def _note_occupancy(self, work: Launch, function: Any) -> None:
+    def _note_occupancy(self, work: Launch, function: Handle) -> None:
         """Resident warps as a share of what a multiprocessor holds, as the driver counts; the least of a kernel's
         launches.
         """
@@ -287,7 +286,7 @@ class Replay:
         self.occupancy[work.kernel] = min(share, self.occupancy.get(work.kernel, share))
 
     def _set(
-        self, node: Any, name: str, *, cluster: tuple[int, int, int] | None = None, cooperative: bool = False
+        self, node: Handle, name: str, *, cluster: tuple[int, int, int] | None = None, cooperative: bool = False
     ) -> None:
         value = cu.CUkernelNodeAttrValue()
         if cluster:
@@ -296,7 +295,7 @@ class Replay:
             value.cooperative = 1
         check(cu.cuGraphKernelNodeSetAttribute(node, getattr(cu.CUkernelNodeAttrID, name), value), name)
 
-    def _fill(self, work: Fill, after: list[Any]) -> Any:
+    def _fill(self, work: Fill, after: list[Handle]) -> Handle:
         node = cu.CUDA_MEMSET_NODE_PARAMS()
         node.dst = self._real(work.to)
         node.value = work.value
@@ -305,7 +304,7 @@ class Replay:
         node.height = 1
         return check(cu.cuGraphAddMemsetNode(self.graph, after, len(after), node, self.context), "fill")
 
-    def _copy(self, after: list[Any], to: int, size: int, *, device: int = 0, host: int = 0) -> Any:
+    def _copy(self, after: list[Handle], to: int, size: int, *, device: int = 0, host: int = 0) -> Handle:
         node = cu.CUDA_MEMCPY3D()
         kinds = cu.CUmemorytype
         if host:

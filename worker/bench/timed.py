@@ -13,13 +13,13 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from cuda.bindings import driver as cu
 from numpy.typing import NDArray
 
-from worker.bench.driver import CudaError, TimedOutError, check, settle
+from worker.bench.driver import CudaError, Handle, TimedOutError, check, settle
 from worker.bench.guard import Guard, Launch, Release
 from worker.bench.memory import CANARY, Mapped
 from worker.bench.replay import Module
@@ -39,7 +39,7 @@ class Work(Protocol):
 
     nodes: int
 
-    def launch(self, stream: Any) -> None: ...
+    def launch(self, stream: Handle) -> None: ...
 
 
 class Output(Protocol):
@@ -89,7 +89,9 @@ class MappedOutput:
 class Bracket:
     """The held calls of one measured case. They are held until the process ends."""
 
-    def __init__(self, calls: list[Call], guard: Guard, arena: NDArray[np.uint8], stream: Any, within_s: float) -> None:
+    def __init__(
+        self, calls: list[Call], guard: Guard, arena: NDArray[np.uint8], stream: Handle, within_s: float
+    ) -> None:
         self.calls, self.guard, self.arena, self.stream, self.within_s = calls, guard, arena, stream, within_s
         cache = int(check(cu.cuDeviceGetAttribute(cu.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 0)))
         self.sweep_size = max(SWEEPS * cache, 64 << 20)
@@ -229,7 +231,7 @@ class Bracket:
         return tuple(samples)
 
 
-def _event() -> Any:
+def _event() -> Handle:
     return check(cu.cuEventCreate(0))
 
 

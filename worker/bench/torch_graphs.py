@@ -9,14 +9,13 @@ import importlib.util
 import sys
 from contextlib import ExitStack
 from functools import cache
-from typing import Any
 
 import numpy as np
 from cuda.bindings import driver as cu
 from numpy.typing import NDArray
 
 from kernelgate.settings import settings
-from worker.bench.driver import check
+from worker.bench.driver import Handle, check
 from worker.bench.memory import POISON
 from worker.bench.timed import Call, mapped_call
 from worker.gpu.protocol import HoldTorch
@@ -27,7 +26,7 @@ class NoTorchError(RuntimeError):
 
 
 @cache
-def program() -> Any:
+def program() -> Handle:
     """kernels/triton/sdpa.py, which imports torch. Raises NoTorchError where this interpreter has none."""
     path = settings().kernels_dir / "triton" / "sdpa.py"
     spec = importlib.util.spec_from_file_location("kernelgate_sdpa", path)
@@ -45,13 +44,13 @@ def program() -> Any:
 class Captured:
     """torch's kernels as a graph, with the memory that torch gave them."""
 
-    def __init__(self, graph: Any) -> None:
+    def __init__(self, graph: Handle) -> None:
         self.graph = graph
         raw = cu.CUgraph(graph.raw())
         self.nodes = int(check(cu.cuGraphGetNodes(raw))[1])
         self.executable = check(cu.cuGraphInstantiate(raw, 0), "instantiate")
 
-    def launch(self, stream: Any) -> None:
+    def launch(self, stream: Handle) -> None:
         """By the same driver call as a submission's: torch's own way takes longer on the host than the kernels run."""
         check(cu.cuGraphLaunch(self.executable, stream), "launch")
 
@@ -70,7 +69,7 @@ class Captured:
 
 
 def torch_calls(
-    order: HoldTorch, stack: ExitStack, device: int, stream: Any
+    order: HoldTorch, stack: ExitStack, device: int, stream: Handle
 ) -> tuple[list[Call], dict[str, str | float]]:
     """The calls of an order, and what there is to say of what they run. Raises NoTorchError."""
     torch_side = program()

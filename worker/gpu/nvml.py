@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from worker.gpu import backend as gpu
 from worker.gpu import health
@@ -46,7 +45,7 @@ class Gauges:
         ):
             self._nvml = nvml
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> dict[str, object]:
         """What can be read now: celsius, watts, sm_mhz, highest_sm_mhz, memory_used_mib, memory_mib, uncorrected_errors (since
         the driver was loaded), programs, slowed (why clocks are held down), driver. A gauge that does not answer is absent."""
         if self._nvml is None:
@@ -65,7 +64,7 @@ class Gauges:
         }
         return {name: value for name, value in found.items() if value is not None}
 
-    def _call(self, name: str, *arguments: Any) -> int:
+    def _call(self, name: str, *arguments: object) -> int:
         """NVML's status; -1 where this version has no such function."""
         function = getattr(self._nvml, name, None)
         return -1 if function is None else int(function(*arguments))
@@ -96,7 +95,7 @@ class Gauges:
         return None if self._call("nvmlSystemGetDriverVersion", text, len(text)) else text.value.decode()
 
 
-def cards() -> list[dict[str, Any]]:
+def cards() -> list[dict[str, object]]:
     """For a worker's row: the card it grades on, with whether it is fit for work, since when not and why. [] without one."""
     known = probe() if gpu.missing_gpu() is None else None
     if not isinstance(known, Ready):

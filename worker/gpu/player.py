@@ -8,7 +8,7 @@ player is ours.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kernelgate.reasons import Reason
 from kernelgate.stages import Limits
@@ -60,7 +60,7 @@ class Player:
         del case
         return self.bench.receive(within_s, self.cancelled)
 
-    def blamed(self, answer: Any, case: str | None) -> Exception:
+    def blamed(self, answer: Answer, case: str | None) -> Exception:
         del case
         return BenchError(f"{answer.why}: {answer.what}" if isinstance(answer, Ended) else f"it answered {answer.kind}")
 
@@ -79,7 +79,7 @@ class SubmissionPlayer(Player):
             what = "the driver ended the process that held the device code; the image or a launch is damaged"
             raise Failure(Reason.DRIVER_CRASHED, f"{_where(case)}{what}.", case=case) from error
 
-    def blamed(self, answer: Any, case: str | None) -> Exception:
+    def blamed(self, answer: Answer, case: str | None) -> Exception:
         failure = ending(answer, case, self.limits) if isinstance(answer, Ended) else None
         return failure or super().blamed(answer, case)
 

@@ -89,7 +89,7 @@ class HoldTorch:
     which: str
     dtype: str
     shapes: Mapping[str, tuple[int, ...]]
-    params: Mapping[str, Any]
+    params: Mapping[str, object]
     within_s: float
 
 
@@ -261,7 +261,7 @@ _KINDS: dict[str, type[Any]] = {
 }
 
 
-def header(message: Order | Answer) -> dict[str, Any]:
+def header(message: Order | Answer) -> dict[str, object]:
     """A message as the header of a frame."""
     return {"kind": message.kind, **asdict(message)}
 

@@ -23,6 +23,8 @@ ITEM_SIZE = {name: stored.itemsize for name, stored in STORED.items()}
 MAX_RANK = 8
 
 Float64 = NDArray[np.float64]
+Array = NDArray[Any]
+"""Of whatever dtype a case gives it."""
 
 
 class MalformedTensorError(ValueError):
@@ -48,14 +50,14 @@ class RawTensor:
         return numbers_of(stored, self.dtype)
 
 
-def numbers_of(stored: NDArray[Any], dtype: str) -> Float64:
+def numbers_of(stored: Array, dtype: str) -> Float64:
     """The float64 values of an array that is stored as `STORED` says."""
     if dtype == "bfloat16":
         return (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     return stored.astype(np.float64)
 
 
-def stored_as(values: NDArray[Any], dtype: str) -> NDArray[Any]:
+def stored_as(values: Array, dtype: str) -> Array:
     """Values rounded to a dtype, as `STORED` keeps them; to bfloat16 to the nearest, ties to even."""
     if dtype != "bfloat16":
         return values.astype(STORED[dtype])

@@ -7,13 +7,12 @@ How an event is found differs; what it is called and costs does not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelgate.reasons import Reason
 from kernelgate.stages import Tolerance
+from worker.judging.arrays import Array
 from worker.judging.failures import Failure
 
 KEPT_OR_RACED = "Look for a race, an uninitialised read, or an answer kept from an earlier call"
@@ -50,8 +49,8 @@ def check_printed(case: str, printed: int, limit_kb: int) -> None:
 def check_repeat(
     case: str,
     name: str,
-    first: NDArray[Any],
-    second: NDArray[Any],
+    first: Array,
+    second: Array,
     why: str = KEPT_OR_RACED,
     *,
     tolerance: Tolerance | None = None,

@@ -6,7 +6,6 @@ Whatever such a program says of itself was written beside hostile code: it choos
 from __future__ import annotations
 
 import signal
-from typing import Any
 
 from kernelgate.reasons import Reason, of_contract
 from kernelgate.stages import Limits as StageLimits
@@ -28,7 +27,7 @@ def sandbox_limits(limits: StageLimits) -> Limits:
     )
 
 
-def failure_of(stage: Stage, header: dict[str, Any], case: str | None) -> Failure:
+def failure_of(stage: Stage, header: frames.Header, case: str | None) -> Failure:
     """What a runner said instead of a result: a driver's violation, or an exception of the submission's. case: None at load."""
     where = f"Case {case}: " if case else ""
     if header.get("kind") == "violation":
@@ -48,7 +47,7 @@ def mistake_of(stage: Stage, reason: Reason) -> str | None:
     return next((mistake.name for mistake in stage.spec.mistakes if mistake.violation == reason), None)
 
 
-def _classify(header: dict[str, Any], case: str | None) -> Reason:
+def _classify(header: frames.Header, case: str | None) -> Reason:
     if header.get("memory") is True:
         return Reason.MEMORY_LIMIT
     if case is None and header.get("syntax") is True:

@@ -9,28 +9,28 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from worker.judging.arrays import MalformedTensorError, RawTensor, byte_count
 
 MAGIC = b"KGF1"
 PREFIX = struct.Struct("<4sI")
 MAX_HEADER = 256 * 1024
-MAX_DEPTH = 32
+Header = Mapping[str, object]
+"""What the other side said of a frame: of no type that anybody knows before he has looked."""
 
 
 class MalformedFrameError(ValueError):
     """Bytes that are no frame; the text says what was expected."""
 
 
-def encode(header: dict[str, Any], payload: bytes = b"") -> bytes:
+def encode(header: Mapping[str, object], payload: bytes = b"") -> bytes:
     """One frame. `header` must not have a key `bytes`."""
     body = json.dumps({**header, "bytes": len(payload)}).encode()
     return PREFIX.pack(MAGIC, len(body)) + body + payload
 
 
-def receive(read: Callable[[int], bytes], *, max_payload: int) -> tuple[dict[str, Any], bytes]:
+def receive(read: Callable[[int], bytes], *, max_payload: int) -> tuple[Header, bytes]:
     """Reads one frame with `read(count)`. Raises MalformedFrameError; what `read` raises passes through."""
     magic, length = PREFIX.unpack(read(PREFIX.size))
     if magic != MAGIC or length > MAX_HEADER:
@@ -43,7 +43,7 @@ def receive(read: Callable[[int], bytes], *, max_payload: int) -> tuple[dict[str
     return header, read(count)
 
 
-def _parse(body: bytes) -> dict[str, Any]:
+def _parse(body: bytes) -> Header:
     if body.count(b"[") + body.count(b"{") > 4096:
         raise MalformedFrameError("a frame header has at most 4096 lists and objects")
     try:
@@ -55,7 +55,7 @@ def _parse(body: bytes) -> dict[str, Any]:
     return header
 
 
-def text(header: dict[str, Any], key: str, *, limit: int = 4000) -> str:
+def text(header: Header, key: str, *, limit: int = 4000) -> str:
     """A text of a received header, bounded and without control characters; empty when missing."""
     value = header.get(key, "")
     return printable(value[: limit * 2] if isinstance(value, str) else "", limit=limit)
@@ -75,14 +75,14 @@ def _shape(value: object) -> tuple[int, ...]:
     return tuple(value)
 
 
-def _word(item: dict[str, Any], key: str) -> str:
+def _word(item: Header, key: str) -> str:
     value = item[key]
     if not isinstance(value, str):
         raise MalformedTensorError(f"{key} is a {type(value).__name__}; a text is accepted")
     return value[:80]
 
 
-def tensors(header: dict[str, Any], payload: bytes) -> dict[str, RawTensor]:
+def tensors(header: Header, payload: bytes) -> dict[str, RawTensor]:
     """The tensors of a result frame: `tensors` lists name, dtype and shape; the payload holds their bytes in that order."""
     listed = header.get("tensors")
     if not isinstance(listed, list) or len(listed) > 64:
@@ -102,4 +102,4 @@ def tensors(header: dict[str, Any], payload: bytes) -> dict[str, RawTensor]:
     return found
 
 
-__all__ = ["MalformedFrameError", "MalformedTensorError", "encode", "printable", "receive", "tensors", "text"]
+__all__ = ["Header", "MalformedFrameError", "MalformedTensorError", "encode", "printable", "receive", "tensors", "text"]

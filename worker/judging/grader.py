@@ -15,18 +15,17 @@ from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelgate import stage_file
 from kernelgate.protocol import Table
 from kernelgate.reasons import Reason
 from kernelgate.seams import AFTER
 from kernelgate.stages import Case, Stage, StageError, Tolerance
-from worker.judging.arrays import STORED, Float64, RawTensor, stored_as
+from worker.judging.arrays import STORED, Array, Float64, RawTensor, stored_as
 from worker.judging.failures import Failure
 from worker.judging.short_form import ShortForm
 
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, Array]
 DRAWN = "Drawn"
 """The group under which drawn cases are reported."""
 _THREADS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="reference")
@@ -170,7 +169,7 @@ class Grader:
         """CUDA stages: the judged tensors from the buffers that the seam wrote."""
         return cast(Arrays, self._module.finish(case, inputs, written))
 
-    def derived(self, case: Case, inputs: Arrays, written: Mapping[str, NDArray[Any]]) -> Arrays:
+    def derived(self, case: Case, inputs: Arrays, written: Mapping[str, Array]) -> Arrays:
         """Python stages: judged tensors that are made from what came back, if the stage makes any."""
         make = getattr(self._module, "derived", None)
         return cast(Arrays, make(case, inputs, written)) if make else {}

@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelgate.case_lines import CaseLine, Choice, Range, is_drawn
 from kernelgate.drawing import sizes
@@ -21,10 +20,12 @@ from kernelgate.stage_file import StageFile
 from kernelgate.stage_spec import case_of
 from kernelgate.stages import Case, Stage, StageError, Tolerance
 from worker.judging import tolerances
-from worker.judging.arrays import Float64, numbers_of, stored_as
+from worker.judging.arrays import Array, Float64, numbers_of, stored_as
 from worker.judging.tolerances import InSequence, Spread
 
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, Array]
+Function = Callable[..., Any]
+"""One of the stage's own: what it takes and returns is looked at where it is called."""
 ENOUGH = 64
 """Of a size that nothing is summed over, so many show what a tolerance has to be."""
 MOST_KEPT = 4096
@@ -72,7 +73,7 @@ class ShortForm:
         stated = all(each.name in case.data for each in self.seam(case).arrays)
         return dict(self._call(own, case, {"rng": rng})) if callable(own) and not stated else {}
 
-    def _fitting(self, each: Argument, case: Case, values: Any) -> NDArray[Any]:
+    def _fitting(self, each: Argument, case: Case, values: Any) -> Array:
         array, shape = np.asarray(values), each.shape(case.params)
         if array.shape != shape:
             raise StageError(
@@ -81,7 +82,7 @@ class ShortForm:
             )
         return stored_as(array, _dtype(each, case))
 
-    def _made(self, each: Argument, case: Case, rng: np.random.Generator) -> NDArray[Any]:
+    def _made(self, each: Argument, case: Case, rng: np.random.Generator) -> Array:
         shape, dtype = each.shape(case.params), _dtype(each, case)
         stated = case.data.get(each.name)
         if isinstance(stated, str) and stated.startswith("["):
@@ -114,16 +115,14 @@ class ShortForm:
             return (normal() if kind == "f" else integers(0, 1) if kind == "b" else integers(0, 100),)
         return made.parts if isinstance(made, Mixture) else (named(made),)
 
-    def dtypes(self, case: Case, inputs: Mapping[str, NDArray[Any]]) -> dict[str, str]:
+    def dtypes(self, case: Case, inputs: Mapping[str, Array]) -> dict[str, str]:
         """Of each input; what only the reference sees has numpy's own."""
         stated = {each.name: _dtype(each, case) for each in self.seam(case).arrays}
         return {name: stated.get(name.removesuffix(CHANGED), str(array.dtype)) for name, array in inputs.items()}
 
     # --- the right answers --------------------------------------------------------------------------------------------
 
-    def reference(
-        self, case: Case, inputs: Mapping[str, NDArray[Any]], mistake: str | None = None
-    ) -> dict[str, Float64]:
+    def reference(self, case: Case, inputs: Mapping[str, Array], mistake: str | None = None) -> dict[str, Float64]:
         """The judged tensors in float64, of the truth or of a named mistake; one of another seam's changes nothing here."""
         return {} if case.refused else self._judged(case, self._numbers(case, inputs), mistake)
 
@@ -160,7 +159,7 @@ class ShortForm:
         """What functions may ask for by name beside arrays."""
         return {**case.params, **case.data, "dtype": case.dtype, "seam": case.seam}
 
-    def derived(self, case: Case, inputs: Arrays, written: Mapping[str, NDArray[Any]]) -> Arrays:
+    def derived(self, case: Case, inputs: Arrays, written: Mapping[str, Array]) -> Arrays:
         """The judged tensors that are made of what came back, as they are stored."""
         if not self.form.derived:
             return {}
@@ -169,20 +168,20 @@ class ShortForm:
             made = self._derived(case, self._numbers(case, inputs), back)
         return {name: stored_as(np.asarray(values), self.stage.dtype(case, name)) for name, values in made.items()}
 
-    def _numbers(self, case: Case, inputs: Mapping[str, NDArray[Any]]) -> dict[str, Float64]:
+    def _numbers(self, case: Case, inputs: Mapping[str, Array]) -> dict[str, Float64]:
         return {name: numbers_of(inputs[name], dtype) for name, dtype in self.dtypes(case, inputs).items()}
 
-    def _reference(self, case: Case) -> Callable[..., Any]:
+    def _reference(self, case: Case) -> Function:
         name = f"reference_{case.seam}" if case.seam else "reference"
-        return cast(Callable[..., Any], getattr(self.module, name))
+        return cast(Function, getattr(self.module, name))
 
-    def _mistake(self, name: str) -> Callable[..., Any]:
+    def _mistake(self, name: str) -> Function:
         function = self.module.mistakes[name][0]
         if not callable(function):
             raise StageError(f"stage {self.stage.name}: stage.py: mistake {name!r} has no function")
-        return cast(Callable[..., Any], function)
+        return cast(Function, function)
 
-    def _call(self, function: Callable[..., Any], case: Case, arrays: Mapping[str, Any]) -> Any:
+    def _call(self, function: Function, case: Case, arrays: Mapping[str, Any]) -> Any:
         """Calls with the arrays, numbers and sizes that the function asks for by name; copies, so that it may write."""
         known = {**self._values(case), **arrays}
         rest = arrays if function.__code__.co_flags & inspect.CO_VARKEYWORDS else ()
@@ -213,7 +212,7 @@ class ShortForm:
                 )
 
     def accept(
-        self, case: Case, inputs: Mapping[str, NDArray[Any]], got: Mapping[str, Float64], want: Mapping[str, Float64]
+        self, case: Case, inputs: Mapping[str, Array], got: Mapping[str, Float64], want: Mapping[str, Float64]
     ) -> dict[str, Float64]:
         """The right answer nearest to what came, of a stage that defines `accept`; it may fail on hostile values."""
         arrays = self._numbers(case, inputs)
@@ -257,9 +256,9 @@ class ShortForm:
                 made += [self._drawn(replace(line, dtype=str(dtype)), values, rng) for values, dtype in drawn]
         return made
 
-    def _drawn_values(self, line: CaseLine, rng: np.random.Generator) -> list[dict[str, Any]]:
+    def _drawn_values(self, line: CaseLine, rng: np.random.Generator) -> list[dict[str, object]]:
         """`times` sets of the line's values; a range between numbers covers every kind of size."""
-        found: list[dict[str, Any]] = [{} for _ in range(line.times)]
+        found: list[dict[str, object]] = [{} for _ in range(line.times)]
         waiting = {}
         for name, value in line.values.items():
             match value:
@@ -285,7 +284,7 @@ class ShortForm:
                 values[name] = _between(rng, value, values)
         return found
 
-    def _drawn(self, line: CaseLine, values: dict[str, Any], rng: np.random.Generator) -> Case:
+    def _drawn(self, line: CaseLine, values: dict[str, object], rng: np.random.Generator) -> Case:
         ordered = {name: values[name] for name in line.values}
         case = Case.model_validate(case_of(line, self.form.seams[line.seam], ordered))
         case = self._mixed(case, rng)
@@ -347,7 +346,7 @@ class ShortForm:
         share = getattr(self.module, "share", {}).get(tensor)
         return tolerance.model_copy(update={"share": share[0], "cap": share[1]}) if share else tolerance
 
-    def bounds(self, case: Case, inputs: Mapping[str, NDArray[Any]]) -> dict[str, Float64]:
+    def bounds(self, case: Case, inputs: Mapping[str, Array]) -> dict[str, Float64]:
         """What is allowed element by element, of the tensors that the stage gives a function for."""
         stated = getattr(self.module, "tolerance", {})
         stated = {} if callable(stated) else stated
@@ -398,7 +397,7 @@ def _dtype(each: Argument, case: Case) -> str:
     return case.dtype if each.dtype == OF_THE_CASE else each.dtype
 
 
-def _asked(function: Callable[..., Any]) -> tuple[str, ...]:
+def _asked(function: Function) -> tuple[str, ...]:
     code = function.__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
@@ -418,15 +417,15 @@ def _one(rng: np.random.Generator, value: Any) -> Any:
     return value
 
 
-def _count(made: Any) -> int:
+def _count(made: object) -> int:
     return len(made) if isinstance(made, tuple) else 1
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: object) -> object:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def _between(rng: np.random.Generator, value: Range, known: Mapping[str, Any]) -> int | float:
+def _between(rng: np.random.Generator, value: Range, known: Mapping[str, object]) -> int | float:
     """A number of a range with an end that is another size, or of real numbers: those by their logarithm."""
     low, high = (value_of(str(end), known) for end in (value.low, value.high))
     if isinstance(value.low, float) or isinstance(value.high, float):

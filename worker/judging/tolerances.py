@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelgate.stages import Tolerance
-from worker.judging.arrays import Float64, numbers_of, stored_as
+from worker.judging.arrays import Array, Float64, numbers_of, stored_as
 
 FACTOR = 4.0
 LEAST = {"float64": 16.0, "float32": 16.0, "float16": 4.0, "bfloat16": 4.0}
@@ -52,7 +51,7 @@ def _again(made: Any, dtype: np.dtype[Any]) -> Any:
     return array.astype(dtype).view(InSequence) if array.dtype.kind == "f" else array
 
 
-def _summed(array: NDArray[Any], axis: Any = 0, dtype: Any = None, keepdims: bool = False, **_: Any) -> NDArray[Any]:
+def _summed(array: Array, axis: Any = 0, dtype: Any = None, keepdims: bool = False, **_: Any) -> Array:
     """np.add.reduce, term after term. dtype: what numpy would add up in, which for 16 bits is more than the array's."""
     axes = range(array.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     for each in sorted({one % array.ndim for one in axes}, reverse=True) if array.ndim else ():
@@ -66,7 +65,7 @@ def _summed(array: NDArray[Any], axis: Any = 0, dtype: Any = None, keepdims: boo
     return array
 
 
-def _product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+def _product(a: Array, b: Array) -> Array:
     left, right = (a[None, :] if a.ndim == 1 else a), (b[:, None] if b.ndim == 1 else b)
     shape = (*np.broadcast_shapes(left.shape[:-2], right.shape[:-2]), left.shape[-2], right.shape[-1])
     total = np.zeros(shape, a.dtype)
@@ -85,7 +84,7 @@ class Spread:
     errors: list[Float64] = field(default_factory=list)
     wants: list[Float64] = field(default_factory=list)
 
-    def add(self, got: NDArray[Any], want: Float64) -> None:
+    def add(self, got: Array, want: Float64) -> None:
         """got: in working precision; it is rounded to the result's dtype here. What is not finite in both says nothing."""
         with np.errstate(all="ignore"):
             error = np.abs(numbers_of(stored_as(np.asarray(got), self.dtype), self.dtype) - want)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
-
 from kernelgate.protocol import CaseValues, Values
 from kernelgate.stages import Case
-from worker.judging.arrays import numbers_of
+from worker.judging.arrays import Array, numbers_of
 from worker.judging.grader import Arrays, CaseOutcome, Grader
 
 MOST = 64
@@ -31,7 +27,7 @@ def of_outcome(grader: Grader, outcome: CaseOutcome) -> CaseValues:
     return inputs.model_copy(update={"got": tuple(got[:MOST_ARRAYS]), "want": tuple(want[:MOST_ARRAYS])})
 
 
-def _values(name: str, dtype: str, array: NDArray[Any], stored: str) -> Values:
+def _values(name: str, dtype: str, array: Array, stored: str) -> Values:
     """`stored`: the dtype that the array's own bits stand for."""
     shown = numbers_of(array, stored).ravel().tolist() if array.size <= MOST else ()
     return Values(name=name, dtype=dtype, shape=array.shape, values=tuple(shown))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -34,7 +33,7 @@ class Reported:
     def measured(self, pairs: int, speedup: float, low: float, high: float) -> None:
         self._tell(EventKind.MEASURE, {"pairs": pairs, "speedup": speedup, "low": low, "high": high})
 
-    def _tell(self, kind: EventKind, data: dict[str, Any]) -> None:
+    def _tell(self, kind: EventKind, data: dict[str, object]) -> None:
         """A database that is away for a moment costs a line of the history, not the grading."""
         try:
             tell(self.lease, kind, data)

@@ -8,9 +8,9 @@ no row, and it stops.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from sqlalchemy import ColumnElement, and_, select, text, update
 from sqlalchemy.orm import Session
@@ -126,7 +126,7 @@ def finish(lease: Lease, result: Result, worker: str) -> None:
         write_event(session, lease, EventKind.STATE, {"state": State.DONE, "attempt": lease.attempt})
 
 
-def _columns(result: Result) -> dict[str, Any]:
+def _columns(result: Result) -> dict[str, object]:
     """The columns of a submission that repeat its newest result."""
     return {
         "verdict": result.verdict,
@@ -165,7 +165,7 @@ def give_back(lease: Lease, note: str) -> None:
             write_event(session, lease, EventKind.STATE, told)
 
 
-def _end(session: Session, lease: Lease, values: dict[str, Any]) -> None:
+def _end(session: Session, lease: Lease, values: Mapping[str, object]) -> None:
     changed = session.execute(
         update(Submission)
         .where(lease.holds())
@@ -176,20 +176,20 @@ def _end(session: Session, lease: Lease, values: dict[str, Any]) -> None:
         raise LeaseLostError(lease.submission_id)
 
 
-def write_event(session: Session, lease: Lease, kind: EventKind, data: dict[str, Any]) -> None:
+def write_event(session: Session, lease: Lease, kind: EventKind, data: Mapping[str, object]) -> None:
     """Adds one event of a leased submission and tells listeners when the transaction commits."""
     add_event(session, (lease.submission_id, lease.round, lease.attempt), kind, data)
 
 
-def add_event(session: Session, of: tuple[str, int, int], kind: EventKind, data: dict[str, Any]) -> None:
+def add_event(session: Session, of: tuple[str, int, int], kind: EventKind, data: Mapping[str, object]) -> None:
     """Adds one event and tells listeners at the commit. `of`: the submission's id, round and attempt."""
     submission_id, round_, attempt = of
-    session.add(EventRow(submission_id=submission_id, round=round_, attempt=attempt, kind=kind, data=data))
+    session.add(EventRow(submission_id=submission_id, round=round_, attempt=attempt, kind=kind, data=dict(data)))
     session.flush()
     notify(session, submission_id)
 
 
-def tell(lease: Lease, kind: EventKind, data: dict[str, Any]) -> None:
+def tell(lease: Lease, kind: EventKind, data: Mapping[str, object]) -> None:
     """An event on the way. Losing the last few in a crash of Postgres costs nothing, so it does not wait for the disk."""
     with transaction() as session:
         session.execute(text("SET LOCAL synchronous_commit = off"))

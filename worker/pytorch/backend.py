@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from kernelgate.reasons import Reason
 from kernelgate.stages import Case
@@ -58,7 +57,7 @@ class Arena:
         os.close(self.fd)
         os.close(self.given)
 
-    def write(self, inputs: Arrays, dtypes: Mapping[str, str]) -> list[dict[str, Any]]:
+    def write(self, inputs: Arrays, dtypes: Mapping[str, str]) -> list[dict[str, object]]:
         """Puts arrays into the file; returns what the runner needs to find them there: name, dtype, shape, offset."""
         self.kept, self.calls = [], 0
         listed, at = [], 0
@@ -156,7 +155,7 @@ class Execution:
             raise forged(seen, case.name)
         return CaseRun(case, inputs, self._tensors(header, payload, case), ms)
 
-    def _keep(self, header: dict[str, Any], payload: bytes, case: Case, inputs: Arrays) -> None:
+    def _keep(self, header: frames.Header, payload: bytes, case: Case, inputs: Arrays) -> None:
         try:
             self.arena.keep(inputs, header.get("arguments"), payload)
         except frames.MalformedFrameError as error:
@@ -172,13 +171,13 @@ class Execution:
                 mistake=mistake_of(self.job.stage, Reason.INPUTS_CHANGED),
             )
 
-    def _tensors(self, header: dict[str, Any], payload: bytes, case: Case) -> dict[str, RawTensor]:
+    def _tensors(self, header: frames.Header, payload: bytes, case: Case) -> dict[str, RawTensor]:
         try:
             return frames.tensors(header, payload)
         except frames.MalformedFrameError as error:
             raise forged(error, case.name) from None
 
-    def _exchange(self, order: bytes, case: str | None, deadline: float) -> tuple[dict[str, Any], bytes]:
+    def _exchange(self, order: bytes, case: str | None, deadline: float) -> tuple[frames.Header, bytes]:
         """Sends a frame, if any, and waits for the next one until the deadline: the stage's seconds a case, or to load."""
         limits = self.job.stage.spec.limits
 
@@ -195,7 +194,7 @@ class Execution:
         except frames.MalformedFrameError as error:
             raise forged(error, case) from None
 
-    def _failure(self, header: dict[str, Any], case: str | None) -> Failure:
+    def _failure(self, header: frames.Header, case: str | None) -> Failure:
         return failure_of(self.job.stage, header, case)
 
 

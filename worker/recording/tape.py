@@ -10,9 +10,8 @@ everything later.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from worker.recording.placement import Buffer
 
@@ -167,6 +166,10 @@ def read_tape(data: bytes, buffers: Mapping[str, Buffer]) -> Tape:
     raise MalformedTapeError("it has no end")
 
 
+Entry = Mapping[str, object]
+"""A line of a tape: of no type before it was looked at, for whoever was recorded may have written it."""
+
+
 class _Reader:
     """Takes entries one by one and keeps, for each stream, the nodes that its next piece of work has to follow."""
 
@@ -180,9 +183,9 @@ class _Reader:
         self.stream_of: list[int] = []
         self.edges = 0
 
-    def take(self, entry: dict[str, Any]) -> bool:
+    def take(self, entry: Entry) -> bool:
         """Reads one entry; True when it is the last one."""
-        op = entry["op"]
+        op = _text(entry, "op", 40)
         if op in ("end", "violation", "failed"):
             self._ending(op, entry)
             return True
@@ -197,7 +200,7 @@ class _Reader:
             self._check_joined()
         return self.tape
 
-    def _ending(self, op: str, entry: dict[str, Any]) -> None:
+    def _ending(self, op: str, entry: Entry) -> None:
         if op == "violation":
             reason, call, detail = (_text(entry, key) for key in ("reason", "call", "detail"))
             self.tape.violation = Violation(reason, call, detail, _number(entry, "bytes", range(1 << 63)))
@@ -247,7 +250,7 @@ class _Reader:
                 what = node.work.kernel if isinstance(node.work, Launch) else type(node.work).__name__.lower()
                 raise UnjoinedError(what, self.stream_of[index])
 
-    def _launch(self, entry: dict[str, Any]) -> Launch:
+    def _launch(self, entry: Entry) -> Launch:
         arguments = bytes.fromhex(_text(entry, "arguments", 2 * MAX_ARGUMENTS))
         cluster = _triple(entry["cluster"], range(1, 65)) if "cluster" in entry else None
         return Launch(
@@ -260,16 +263,16 @@ class _Reader:
             cooperative=entry.get("cooperative") is True,
         )
 
-    def _fill(self, entry: dict[str, Any]) -> Fill:
+    def _fill(self, entry: Entry) -> Fill:
         size = _number(entry, "bytes", range(1, 1 << 40))
         return Fill(self._inside(_number(entry, "to", range(1 << 63)), size), _number(entry, "value", range(256)), size)
 
-    def _copy(self, entry: dict[str, Any]) -> Copy:
+    def _copy(self, entry: Entry) -> Copy:
         size = _number(entry, "bytes", range(1, 1 << 40))
         to, source = (self._inside(_number(entry, key, range(1 << 63)), size) for key in ("to", "from"))
         return Copy(to, source, size)
 
-    def _upload(self, entry: dict[str, Any]) -> Upload:
+    def _upload(self, entry: Entry) -> Upload:
         data = bytes.fromhex(_text(entry, "data", MAX_TAPE))
         return Upload(self._inside(_number(entry, "to", range(1 << 63)), len(data)), data)
 
@@ -279,13 +282,13 @@ class _Reader:
             raise ValueError(f"{size} bytes at {address:#x} lie in no buffer that the seam was given")
         return address
 
-    def _variable(self, entry: dict[str, Any]) -> None:
+    def _variable(self, entry: Entry) -> None:
         if len(self.tape.variables) >= MAX_VARIABLES:
             raise ValueError(f"more than {MAX_VARIABLES} variables")
         address = _number(entry, "address", SYMBOLS)
         self.tape.variables[_text(entry, "name", 4096)] = (address, _number(entry, "bytes", range(1 << 40)))
 
-    def _descriptor(self, entry: dict[str, Any]) -> None:
+    def _descriptor(self, entry: Entry) -> None:
         token = bytes.fromhex(_text(entry, "token", 2 * DESCRIPTOR_BYTES))
         sizes = _numbers(entry, "sizes", range(1, (1 << 32) + 1))
         rank = len(sizes)
@@ -308,7 +311,7 @@ class _Reader:
             fill=_number(entry, "fill", range(4)),
         )
 
-    def _attribute(self, entry: dict[str, Any]) -> None:
+    def _attribute(self, entry: Entry) -> None:
         kernel, value = _text(entry, "kernel", 4096), _number(entry, "value", range(-1, 1 << 20))
         which = _number(entry, "which", range(64))
         if which == MAX_DYNAMIC_SHARED:
@@ -316,36 +319,36 @@ class _Reader:
         elif which == CARVEOUT:
             self.tape.carveouts[kernel] = value
 
-    def _nonblocking(self, entry: dict[str, Any]) -> None:
+    def _nonblocking(self, entry: Entry) -> None:
         self.nonblocking.add(_number(entry, "stream", range(2, 2000)))
 
-    def _record(self, entry: dict[str, Any]) -> None:
+    def _record(self, entry: Entry) -> None:
         self.events[_number(entry, "event", UINT32)] = self._before(_number(entry, "stream", range(2000)))
 
-    def _wait(self, entry: dict[str, Any]) -> None:
+    def _wait(self, entry: Entry) -> None:
         stream = _number(entry, "stream", range(2000))
         known = self.events.get(_number(entry, "event", UINT32), frozenset())
         self.streams[stream] = self.streams.get(stream, frozenset()) | known
 
-    def _synchronize(self, entry: dict[str, Any]) -> None:
+    def _synchronize(self, entry: Entry) -> None:
         stream = _number(entry, "stream", range(-1, 2000))
         everything = frozenset[int]().union(*self.streams.values())
         self._host_waited(everything if stream < 0 else self._before(stream))
 
-    def _synchronize_event(self, entry: dict[str, Any]) -> None:
+    def _synchronize_event(self, entry: Entry) -> None:
         self._host_waited(self.events.get(_number(entry, "event", UINT32), frozenset()))
 
-    def _last_error(self, entry: dict[str, Any]) -> None:
+    def _last_error(self, entry: Entry) -> None:
         self.tape.last_error = _text(entry, "name", 100)
 
 
-_WORK: dict[str, Any] = {
+_WORK: dict[str, Callable[[_Reader, Entry], Work]] = {
     "launch": _Reader._launch,
     "fill": _Reader._fill,
     "copy": _Reader._copy,
     "upload": _Reader._upload,
 }
-_ORDER: dict[str, Any] = {
+_ORDER: dict[str, Callable[[_Reader, Entry], None]] = {
     "variable": _Reader._variable,
     "descriptor": _Reader._descriptor,
     "attribute": _Reader._attribute,
@@ -358,28 +361,28 @@ _ORDER: dict[str, Any] = {
 }
 
 
-def _number(entry: dict[str, Any], key: str, accepted: range) -> int:
+def _number(entry: Entry, key: str, accepted: range) -> int:
     value = entry[key]
     if type(value) is not int or value not in accepted:
         raise ValueError(f"{key} is {str(value)[:40]}; {accepted.start} to {accepted.stop - 1} are accepted")
     return value
 
 
-def _text(entry: dict[str, Any], key: str, limit: int = 2000) -> str:
+def _text(entry: Entry, key: str, limit: int = 2000) -> str:
     value = entry[key]
     if not isinstance(value, str) or len(value) > limit:
         raise ValueError(f"{key} is a text of at most {limit} characters")
     return value
 
 
-def _numbers(entry: dict[str, Any], key: str, accepted: range) -> tuple[int, ...]:
+def _numbers(entry: Entry, key: str, accepted: range) -> tuple[int, ...]:
     values = entry[key]
     if not isinstance(values, list) or any(type(value) is not int or value not in accepted for value in values):
         raise ValueError(f"{key} is {str(values)[:60]}; {accepted.start} to {accepted.stop - 1} are accepted")
     return tuple(values)
 
 
-def _triple(value: Any, accepted: Iterable[int]) -> tuple[int, int, int]:
+def _triple(value: object, accepted: Iterable[int]) -> tuple[int, int, int]:
     if not isinstance(value, list) or len(value) != 3 or any(type(v) is not int or v not in accepted for v in value):
         raise ValueError(f"{str(value)[:60]} are no three sizes")
     return value[0], value[1], value[2]

@@ -26,7 +26,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from . import account, landlock, layers, order, privileges, root, seccomp, syscalls
 from .outcome import MIB
@@ -330,7 +330,7 @@ def _be_session(room: Room, writing: int) -> NoReturn:
     os.environ.update(room.order.environment)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     text = compile(room.order.program, "<session>", "exec", dont_inherit=True)
-    namespace: dict[str, Any] = {"__name__": "__main__", "channel": socket.socket(fileno=channel), "fds": fds}
+    namespace: dict[str, object] = {"__name__": "__main__", "channel": socket.socket(fileno=channel), "fds": fds}
     os.close(writing)
     os._exit(_status_of(lambda: exec(text, namespace)))  # noqa: S102 - the jail is for this
 

@@ -18,6 +18,8 @@ from .outcome import Limits
 
 LENGTH = struct.Struct("<I")
 MOST_DESCRIPTORS = 16
+Header = dict[str, Any]
+"""A message without its blobs, written and read by this package alone."""
 
 
 class PeerGone(Exception):  # noqa: N818 - for whoever waits for a message this is an event
@@ -44,7 +46,7 @@ class Order:
     stdin: bytes
     program: bytes
 
-    def encode(self) -> tuple[dict[str, Any], list[bytes]]:
+    def encode(self) -> tuple[Header, list[bytes]]:
         header = {
             "argv": self.argv,
             "limits": asdict(self.limits),
@@ -58,7 +60,7 @@ class Order:
         return header, [self.stdin, self.program, *self.files.values()]
 
     @classmethod
-    def decode(cls, header: dict[str, Any], blobs: list[bytes]) -> Order:
+    def decode(cls, header: Header, blobs: list[bytes]) -> Order:
         stdin, program, *contents = blobs
         stated = {**header, "limits": Limits(**header["limits"])}
         stated["files"] = dict(zip(header["files"], contents, strict=True))
@@ -66,7 +68,7 @@ class Order:
         return cls(**stated, stdin=stdin, program=program)
 
 
-def send(to: socket.socket, header: dict[str, Any], blobs: Sequence[bytes] = (), fds: Sequence[int] = ()) -> None:
+def send(to: socket.socket, header: Header, blobs: Sequence[bytes] = (), fds: Sequence[int] = ()) -> None:
     """Sends one message. Raises OSError when the other end is gone."""
     body = json.dumps({**header, "blobs": [len(blob) for blob in blobs]}).encode()
     first = LENGTH.pack(len(body))
@@ -80,7 +82,7 @@ def send(to: socket.socket, header: dict[str, Any], blobs: Sequence[bytes] = (),
         to.sendall(blob)
 
 
-def receive(source: socket.socket) -> tuple[dict[str, Any], list[bytes], list[int]]:
+def receive(source: socket.socket) -> tuple[Header, list[bytes], list[int]]:
     """Waits for one message: header, blobs, descriptors (close-on-exec). Raises PeerGone."""
     try:
         first, fds, _, _ = socket.recv_fds(source, LENGTH.size, MOST_DESCRIPTORS)

@@ -20,7 +20,7 @@ import socket
 import time
 import traceback
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from . import account, keeper, layers, order, privileges, root, scratchfolder, syscalls
 from .cgroup import Cgroup
@@ -73,7 +73,7 @@ def supervise(control: socket.socket, warm: int) -> NoReturn:
     os._exit(0)
 
 
-def _tell(control: socket.socket, header: dict[str, Any], blobs: list[bytes] | None = None) -> None:
+def _tell(control: socket.socket, header: order.Header, blobs: list[bytes] | None = None) -> None:
     with contextlib.suppress(OSError):
         order.send(control, header, blobs or [])
 
@@ -308,7 +308,7 @@ def _abandon(watch: Watch | None) -> NoReturn:
     os._exit(0)
 
 
-def _report(watch: Watch) -> tuple[dict[str, Any], list[bytes]]:
+def _report(watch: Watch) -> tuple[order.Header, list[bytes]]:
     end = watch.end or End.KILLED
     status = watch.status
     exit_code = os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None

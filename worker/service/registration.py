@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy.dialects.postgresql import insert
 
@@ -36,7 +35,7 @@ def worker_name() -> str:
     return f"{host_name()}:{os.getpid()}"
 
 
-def report_worker(name: str, started: datetime, *, healthy: bool, health: dict[str, Any]) -> None:
+def report_worker(name: str, started: datetime, *, healthy: bool, health: dict[str, object]) -> None:
     """Writes this worker's row with a fresh heartbeat."""
     values = {
         "name": name,

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from kernelgate.calibration import Calibrated, Calibration, ordered
 from kernelgate.evidence import timing_lines
@@ -118,7 +117,7 @@ def told(stage: Stage, found: list[Grading]) -> str:
     return timing_lines(middle, stage.spec.evidence, lines)
 
 
-def as_json(stage: Stage, found: list[Grading]) -> dict[str, Any]:
+def as_json(stage: Stage, found: list[Grading]) -> dict[str, object]:
     """Everything that was measured, every sample included."""
     kept = {"verdict", "reason", "seed", "phases", "timing", "resources"}
     return {

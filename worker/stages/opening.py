@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy.dialects.postgresql import insert
 
@@ -95,11 +94,11 @@ class Progress:
         _write(self.stage.name, self.stage.hash, verified=self.shipped, report=report, replace=True)
 
 
-def _pending(name: str, version: str) -> dict[str, Any]:
+def _pending(name: str, version: str) -> dict[str, object]:
     return {"stage": name, "hash": version, "shipped": True, "checks": []}
 
 
-def _write(stage: str, version: str, *, verified: bool, report: dict[str, Any], replace: bool) -> None:
+def _write(stage: str, version: str, *, verified: bool, report: dict[str, object], replace: bool) -> None:
     values = {"stage": stage, "hash": version, "verified": verified, "report": report}
     statement = insert(StageVersion).values(values)
     key = ["stage", "hash"]
@@ -118,7 +117,7 @@ def _rows() -> list[tuple[Stage, StageVersion | None]]:
         return [(stage, session.get(StageVersion, (stage.name, stage.hash))) for stage in here]
 
 
-def _flag(row: StageVersion, name: str) -> Any:
+def _flag(row: StageVersion, name: str) -> object:
     return (row.report or {}).get(name)
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kernelgate.stage_folders import load_stage
 from kernelgate.stages import Stage
@@ -78,6 +78,6 @@ def _stage(folder: Path) -> Stage:
     return load_stage(folder)
 
 
-def _run(order: tuple[Path, Callable[..., Any], Any]) -> Any:
+def _run(order: tuple[Path, Task[Item, Found], Item]) -> Found:
     folder, task, item = order
     return task(_stage(folder), _own[0], item)

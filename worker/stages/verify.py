@@ -6,7 +6,6 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from kernelgate.calibration import calibrations
 from kernelgate.protocol import Result
@@ -47,7 +46,7 @@ class Report:
     def ok(self) -> bool:
         return all(check.ok for check in self.checks)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return asdict(self)
 
 

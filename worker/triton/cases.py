@@ -9,22 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelgate.reasons import Reason
 from kernelgate.seams import CHANGED
 from kernelgate.stages import Case
-from worker.judging.arrays import STORED, RawTensor
+from worker.judging.arrays import STORED, Array, RawTensor
 from worker.judging.device_faults import check_repeat
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
 from worker.judging.job import Job
 from worker.recording.placement import Buffer, Edge, Slots
+from worker.recording.tape import Copy, Fill, Upload
 from worker.triton.recording import Call, Order, call
-from worker.triton.tape import Kernel, Recording, Region, Take, owner
+from worker.triton.tape import Entry, Kernel, Launch, Recording, Region, Take, owner
 
 ALIGNMENT = 16
 
@@ -177,7 +176,7 @@ def same_work(first: Placed, second: Placed, kernels: Mapping[str, Kernel]) -> b
     return _relative(first, kernels) == _relative(second, kernels)
 
 
-def _relative(call_: Placed, kernels: Mapping[str, Kernel]) -> list[Any]:
+def _relative(call_: Placed, kernels: Mapping[str, Kernel]) -> list[object]:
     """A call's entries and results with kernels by their content and addresses by the buffer they lead into."""
 
     def place(address: int) -> tuple[str, int]:
@@ -186,15 +185,19 @@ def _relative(call_: Placed, kernels: Mapping[str, Kernel]) -> list[Any]:
                 return name, address - buffer.address
         return "", address
 
-    def relative(entry: Mapping[str, Any]) -> dict[str, Any]:
-        found = dict(entry)
-        for key in ("to", "source", "scratch"):
-            if key in found:
-                found[key] = place(found[key])
-        if "args" in found:
-            found["args"] = [[kind, place(value) if kind.startswith("*") else value] for kind, value in found["args"]]
-            found["kernel"] = (kernels[found["kernel"]].image, kernels[found["kernel"]].name)
-        return found
+    def relative(entry: Entry) -> tuple[object, ...]:
+        match entry:
+            case Launch(key, grid, cluster, cooperative, scratch, args):
+                values = [
+                    (kind, place(value) if isinstance(value, int) and kind[0] == "*" else value) for kind, value in args
+                ]
+                return kernels[key].image, kernels[key].name, grid, cluster, cooperative, place(scratch), values
+            case Fill(to, value, size):
+                return place(to), value, size
+            case Copy(to, source, size):
+                return place(to), place(source), size
+            case Upload(to, data):
+                return place(to), data
 
     return [[relative(entry) for entry in call_.take.entries], [place(each.address) for each in call_.take.results]]
 
@@ -215,7 +218,7 @@ def arrays_of(regions: tuple[Region, ...], data: bytes) -> dict[str, RawTensor]:
     return found
 
 
-def bits(raw: RawTensor) -> NDArray[Any]:
+def bits(raw: RawTensor) -> Array:
     """A tensor's values as the stage's grader takes them: bfloat16 as its bits."""
     return np.frombuffer(raw.data, STORED[raw.dtype]).reshape(raw.shape)
 

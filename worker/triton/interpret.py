@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ from worker.sandbox.program import program
 from worker.triton.cases import Placed, arrays_of, check_repeats, checked, judged, order_for, runs_of, same_work
 from worker.triton.facts import tables
 from worker.triton.recording import MAX_PAYLOAD, Recorder, Target
-from worker.triton.tape import Kernel, Recording
+from worker.triton.tape import Kernel, Launch, Recording, as_line
 
 NOMINAL = Target(
     capability=89,
@@ -150,7 +149,7 @@ class Interpreter:
         outputs = [self._play(call, self._entries(call, recording), given).outputs for given in runs_of(inputs)]
         return judged(self.job, call.case, inputs, outputs)
 
-    def _undefined(self, call: Placed, entries: list[dict[str, Any]], given: Arrays, first: Played) -> None:
+    def _undefined(self, call: Placed, entries: list[dict[str, object]], given: Arrays, first: Played) -> None:
         """Raises Failure where values that masked loads leave undefined come out: other ones in their place change the results.
 
         Only where a result holds what they start as: NaN, or any whole number. What a mask discards changes nothing.
@@ -176,7 +175,7 @@ class Interpreter:
         )
         return Failure(Reason.UNINITIALISED_READ, message, case=case.name)
 
-    def _mixed(self, call: Placed, entries: list[dict[str, Any]], given: Arrays, first: Played) -> None:
+    def _mixed(self, call: Placed, entries: list[dict[str, object]], given: Arrays, first: Played) -> None:
         """Plays the tape with every launch's programs in another order. Raises Failure where values depend on it.
 
         Values, not bits: numpy sums differently for other numbers of programs. Where the first order took long, programs are
@@ -197,7 +196,7 @@ class Interpreter:
             ).any():
                 check_repeat(call.case.name, name, one, other, ANOTHER_ORDER)
 
-    def _entries(self, call: Placed, recording: Recording) -> list[dict[str, Any]]:
+    def _entries(self, call: Placed, recording: Recording) -> list[dict[str, object]]:
         """The tape with kernels by the names that the interpreter knows; sends those it does not know yet."""
         new: list[tuple[str, Kernel]] = []
         names = {}
@@ -212,14 +211,14 @@ class Interpreter:
             order = {"kind": "kernels", "file": self.job.stage.spec.file, "kernels": listed}
             self._send(frames.encode(order, b"".join(kernel.image for _, kernel in new)), call.case)
         return [
-            {**entry, "kernel": names[entry["kernel"]]} if entry["op"] == "launch" else entry
+            as_line(replace(entry, kernel=names[entry.kernel]) if isinstance(entry, Launch) else entry)
             for entry in call.take.entries
         ]
 
     def _play(
         self,
         call: Placed,
-        entries: list[dict[str, Any]],
+        entries: list[dict[str, object]],
         given: Arrays,
         programs: dict[str, int] | None = None,
         others: Sequence[int] = (),
@@ -244,12 +243,14 @@ class Interpreter:
         header, payload = self._receive(call.case)
         if header.get("kind") != "result":
             raise self._fault(header, call.case)
-        if header.get("changed"):
-            raise input_changed(call.case.name, str(header["changed"][0])[:40])
+        changed = header.get("changed")
+        if isinstance(changed, list) and changed:
+            raise input_changed(call.case.name, str(changed[0])[:40])
         expected = sum(region.size for region in call.take.results)
         if len(payload) != expected:
             raise RuntimeError(f"the interpreter sent {len(payload)} bytes; {expected} were asked for")
-        unstated = [line for line in header.get("unstated", ()) if type(line) is int]
+        lines = header.get("unstated")
+        unstated = [line for line in lines if type(line) is int] if isinstance(lines, list) else []
         return Played(arrays_of(call.take.results, payload), (time.perf_counter() - start) * 1e3, unstated)
 
     def _send(self, message: bytes, case: Case) -> None:
@@ -258,7 +259,7 @@ class Interpreter:
         except SessionEnded as ended:
             raise end_failure(ended.finished, case.name, self.job.stage.spec.limits) from None
 
-    def _receive(self, case: Case) -> tuple[dict[str, Any], bytes]:
+    def _receive(self, case: Case) -> tuple[frames.Header, bytes]:
         deadline = time.monotonic() + self.job.stage.spec.limits.case_s
 
         def read(count: int) -> bytes:
@@ -269,7 +270,7 @@ class Interpreter:
         except SessionEnded as ended:
             raise end_failure(ended.finished, case.name, self.job.stage.spec.limits) from None
 
-    def _fault(self, header: dict[str, Any], case: Case) -> Failure:
+    def _fault(self, header: frames.Header, case: Case) -> Failure:
         reason = frames.text(header, "reason", limit=40)
         line = header.get("line")
         where = f", line {line} of {self.job.stage.spec.file}" if type(line) is int and line > 0 else ""

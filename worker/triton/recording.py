@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from kernelgate.reasons import Reason
 from kernelgate.stages import Case
@@ -19,9 +18,9 @@ from worker.judging.failures import Failure
 from worker.judging.job import Job
 from worker.recording.placement import Buffer, Edge, Slots
 from worker.recording.record import shuffled
-from worker.sandbox import Session, SessionEnded
+from worker.sandbox import Limits, Session, SessionEnded
 from worker.sandbox.program import program
-from worker.triton.tape import Kernel, MalformedRecordingError, Recording, read_recording
+from worker.triton.tape import Kernel, Launch, MalformedRecordingError, Recording, read_recording
 from worker.triton.tape import Take as RecordedTake
 
 MAX_PAYLOAD = 64 << 20
@@ -41,7 +40,7 @@ class Target:
     """
 
     capability: int
-    properties: Mapping[str, Any]
+    properties: Mapping[str, object]
     values_only: bool
 
 
@@ -110,7 +109,7 @@ def joined(parts: list[Recording | Failure]) -> Recording | Failure:
 
 def _prefixed(take: RecordedTake, number: int) -> RecordedTake:
     entries = (
-        {**entry, "kernel": f"{number}.{entry['kernel']}"} if entry["op"] == "launch" else entry
+        replace(entry, kernel=f"{number}.{entry.kernel}") if isinstance(entry, Launch) else entry
         for entry in take.entries
     )
     return replace(take, entries=tuple(entries))
@@ -145,7 +144,7 @@ class Recorder:
                 printed = (finished.stdout + finished.stderr).decode(errors="replace")
                 job.output = frames.printable(printed, limit=16_000)
 
-    def _limits(self) -> Any:
+    def _limits(self) -> Limits:
         return sandbox_limits(self.job.stage.spec.limits)
 
     def _load(self, session: Session) -> None:
@@ -188,7 +187,7 @@ class Recorder:
                 found[part.order.case.name] = joined([recorded[label] for label in own])
         return found
 
-    def _recorded(self, header: dict[str, Any], payload: bytes, case: str) -> Recording | Failure:
+    def _recorded(self, header: frames.Header, payload: bytes, case: str) -> Recording | Failure:
         if header.get("kind") != "recorded":
             return self._failure(header, case)
         try:
@@ -197,7 +196,7 @@ class Recorder:
             message = f"Case {case}: the recording is damaged ({error}); the submission wrote where it should not."
             return Failure(Reason.TAPE_DAMAGED, message, case=case)
 
-    def _exchange(self, session: Session, message: bytes, case: str | None) -> tuple[dict[str, Any], bytes]:
+    def _exchange(self, session: Session, message: bytes, case: str | None) -> tuple[frames.Header, bytes]:
         limits = self.job.stage.spec.limits
         deadline = time.monotonic() + limits.case_s
 
@@ -213,11 +212,12 @@ class Recorder:
         except frames.MalformedFrameError as error:
             raise forged(error, case) from None
 
-    def _failure(self, header: dict[str, Any], case: str | None) -> Failure:
+    def _failure(self, header: frames.Header, case: str | None) -> Failure:
         """What a case or the loading ended with, in the words that every backend uses."""
         where = f"Case {case}: " if case else ""
-        if header.get("kind") == "gone" and header.get("status") in _KILLED:
-            message = f"{where}the process was ended by {_KILLED[header['status']]} while it was recorded."
+        status = header.get("status")
+        if header.get("kind") == "gone" and isinstance(status, int) and status in _KILLED:
+            message = f"{where}the process was ended by {_KILLED[status]} while it was recorded."
             return Failure(Reason.CRASHED, message, case=case)
         if header.get("kind") == "gone":
             message = f"{where}the process exited while it was recorded; return from the function instead."
@@ -241,7 +241,7 @@ def _decided(orders: list[Order], found: Mapping[str, Recording | Failure]) -> b
     return False
 
 
-def _asked(part: Part, number: int) -> dict[str, Any]:
+def _asked(part: Part, number: int) -> dict[str, object]:
     """What the sandbox is told: no name, no place in the stage, not how the data are made, nor whether a clock will run."""
     order = part.order
     return {

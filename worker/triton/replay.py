@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import statistics
 import struct
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any
 
 from kernelgate.protocol import Timing
 from kernelgate.reasons import Reason
@@ -39,12 +39,20 @@ from worker.recording.cubin import Cubin, MalformedCubinError, read_cubin
 from worker.recording.memory_of_kernels import check_frames, check_variables
 from worker.recording.native import BuildError
 from worker.recording.placement import Edge, Slots, place
-from worker.recording.tape import MAX_DYNAMIC_SHARED, MalformedTapeError, UnjoinedError, read_tape
+from worker.recording.tape import (
+    MAX_DYNAMIC_SHARED,
+    Copy,
+    Fill,
+    MalformedTapeError,
+    UnjoinedError,
+    Upload,
+    read_tape,
+)
 from worker.triton.cases import Placed, arrays_of, check_repeats, checked, judged, order_for, runs_of
 from worker.triton.check_pass import ProgramsCheck
 from worker.triton.facts import resources, speeds, tables
 from worker.triton.recording import Order, Recorder, Target
-from worker.triton.tape import Kernel, Recording, Region, owner
+from worker.triton.tape import Entry, Kernel, Launch, Recording, Region, as_line, owner
 
 WARP = 32
 STATIC_SHARED = 48 << 10
@@ -231,12 +239,10 @@ class _Grading:
             self.cubins.setdefault(kernel.image, checked_image(kernel, call.case, self.card.capability))
         check_variables(self.cubins.values(), self.job.stage.spec.limits, case=call.case.name)
         launches = []
-        for entry in call.take.entries:
-            if entry["op"] == "launch":
-                kernel = kernels[entry["kernel"]]
-                x, y, z = entry["grid"]
-                threads = x * y * z * entry["cluster"] * kernel.warps * WARP
-                launches.append((self.cubins[kernel.image].kernels[kernel.name], threads))
+        for launch in call.take.launches:
+            kernel = kernels[launch.kernel]
+            threads = math.prod(launch.grid) * launch.cluster * kernel.warps * WARP
+            launches.append((self.cubins[kernel.image].kernels[kernel.name], threads))
         check_frames(launches, self.attributes, self.job.stage.spec.limits, case=call.case.name)
 
     def _loaded(self, kernel: Kernel, case: Case) -> str:
@@ -326,44 +332,46 @@ def tape_of(call: Placed, kernels: Mapping[str, Kernel], prefixes: Mapping[str, 
 
 
 def _lines(
-    entry: dict[str, Any], kernels: Mapping[str, Kernel], prefixes: Mapping[str, str], case: Case
-) -> Iterator[dict[str, Any]]:
+    entry: Entry, kernels: Mapping[str, Kernel], prefixes: Mapping[str, str], case: Case
+) -> Iterator[dict[str, object]]:
     """One recorded entry as the lines of a tape (docs/tape.md), all on the given stream."""
-    if entry["op"] == "copy":
-        yield {"op": "copy", "to": entry["to"], "from": entry["source"], "bytes": entry["bytes"], "stream": 1}
-        return
-    if entry["op"] != "launch":
-        yield {**entry, "stream": 1}
-        return
-    kernel = kernels[entry["kernel"]]
-    name = prefixes[entry["kernel"]] + kernel.name
+    match entry:
+        case Launch():
+            yield from _launch(entry, kernels[entry.kernel], prefixes[entry.kernel], case)
+        case Copy(to, source, size):
+            yield {"op": "copy", "to": to, "from": source, "bytes": size, "stream": 1}
+        case Fill() | Upload():
+            yield {**as_line(entry), "stream": 1}
+
+
+def _launch(launch: Launch, kernel: Kernel, prefix: str, case: Case) -> Iterator[dict[str, object]]:
+    name = prefix + kernel.name
     if kernel.shared > STATIC_SHARED:
         yield {"op": "attribute", "kernel": name, "which": MAX_DYNAMIC_SHARED, "value": kernel.shared}
-    x, y, z = entry["grid"]
-    line = {
+    x, y, z = launch.grid
+    line: dict[str, object] = {
         "op": "launch",
         "kernel": name,
-        "grid": [x * entry["cluster"], y, z],
+        "grid": [x * launch.cluster, y, z],
         "block": [kernel.warps * WARP, 1, 1],
         "shared": kernel.shared,
         "stream": 1,
-        "arguments": arguments(entry, kernel, case).hex(),
+        "arguments": arguments(launch, kernel, case).hex(),
     }
-    if entry["cluster"] > 1:
-        line["cluster"] = [entry["cluster"], 1, 1]
-    if entry["cooperative"]:
+    if launch.cluster > 1:
+        line["cluster"] = [launch.cluster, 1, 1]
+    if launch.cooperative:
         line["cooperative"] = True
     yield line
 
 
-def arguments(entry: dict[str, Any], kernel: Kernel, case: Case) -> bytes:
+def arguments(launch: Launch, kernel: Kernel, case: Case) -> bytes:
     """The parameter block of a launch: recorded arguments where the cubin says that they lie, then Triton's scratch memory.
 
     Raises Failure when they do not fit the cubin, which then is not the one that was launched.
     """
     try:
-        sizes = _parameters(kernel.image, kernel.name)
-        given = entry["args"]
+        sizes, given = _parameters(kernel.image, kernel.name), launch.args
         if not len(given) <= len(sizes) <= len(given) + 2:
             raise ValueError(f"{len(given)} arguments for {len(sizes)} parameters")
         block = bytearray(max((offset + size for offset, size in sizes), default=0))
@@ -371,7 +379,7 @@ def arguments(entry: dict[str, Any], kernel: Kernel, case: Case) -> bytes:
             block[offset : offset + size] = _packed(kind, value, size)
         if len(sizes) > len(given):
             offset, size = sizes[len(given)]
-            block[offset : offset + size] = int(entry["scratch"]).to_bytes(size, "little")
+            block[offset : offset + size] = launch.scratch.to_bytes(size, "little")
     except (MalformedCubinError, KeyError, ValueError, OverflowError, struct.error) as error:
         raise damaged(case, f"a launch does not fit its kernel ({type(error).__name__}: {str(error)[:200]})") from error
     return bytes(block)
@@ -383,13 +391,13 @@ def _parameters(image: bytes, name: str) -> tuple[tuple[int, int], ...]:
     return tuple(read_cubin(image).kernels[name].parameters)
 
 
-def _packed(kind: str, value: Any, size: int) -> bytes:
+def _packed(kind: str, value: int | str, size: int) -> bytes:
     if size > 8:
         raise ValueError(f"a {kind} for a parameter of {size} bytes")
-    if kind.startswith("*") or kind[0] in "iu":
-        return int(value).to_bytes(size, "little", signed=int(value) < 0)
+    if isinstance(value, int):
+        return value.to_bytes(size, "little", signed=value < 0)
     number = float.fromhex(value)
-    packed = struct.pack("<f", number)[2:] if kind == "bf16" else struct.pack(FORMATS[kind], number)
+    packed: bytes = struct.pack("<f", number)[2:] if kind == "bf16" else struct.pack(FORMATS[kind], number)
     if len(packed) != size:
         raise ValueError(f"a {kind} for a parameter of {size} bytes")
     return packed

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 
 from worker.judging.arrays import ITEM_SIZE
-from worker.judging.frames import printable
+from worker.judging.frames import Header, printable
 from worker.recording.placement import Buffer
+from worker.recording.tape import Copy, Fill, Upload
 
 MAX_TAPE = 8 << 20
 MAX_ENTRIES = 5000
@@ -58,17 +58,49 @@ class Region:
     size: int
 
 
+Argument = tuple[str, int | str]
+"""Type in Triton's spelling, and value: a floating-point number as Python writes it in hex."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch of a kernel, by its key. scratch: where Triton's own memory for it lies, 0 for none."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    cluster: int
+    cooperative: bool
+    scratch: int
+    args: tuple[Argument, ...]
+
+
+Entry = Launch | Fill | Copy | Upload
+
+
+def as_line(entry: Entry) -> dict[str, object]:
+    """An entry as the sandboxed interpreter reads it."""
+    match entry:
+        case Launch():
+            return {"op": "launch", **asdict(entry)}
+        case Fill(to, value, size):
+            return {"op": "fill", "to": to, "value": value, "bytes": size}
+        case Copy(to, source, size):
+            return {"op": "copy", "to": to, "source": source, "bytes": size}
+        case Upload(to, data):
+            return {"op": "upload", "to": to, "data": data.hex()}
+
+
 @dataclass(frozen=True)
 class Take:
     """One recorded call: what it asked of the device in order, what it allocated, what it returned."""
 
-    entries: tuple[dict[str, Any], ...]
+    entries: tuple[Entry, ...]
     sizes: tuple[int, ...]
     results: tuple[Region, ...]
 
     @property
-    def launches(self) -> list[dict[str, Any]]:
-        return [entry for entry in self.entries if entry["op"] == "launch"]
+    def launches(self) -> list[Launch]:
+        return [entry for entry in self.entries if isinstance(entry, Launch)]
 
 
 @dataclass(frozen=True)
@@ -79,20 +111,20 @@ class Recording:
     kernels: Mapping[str, Kernel]
 
 
-def read_recording(header: dict[str, Any], payload: bytes) -> Recording:
+def read_recording(header: Header, payload: bytes) -> Recording:
     """Parses one `recorded` frame. Raises MalformedRecordingError."""
     try:
         length = _number(header, "tape", range(MAX_TAPE))
         kernels = dict(_kernels(header["kernels"], payload[length:]))
         listed = json.loads(payload[:length])
-        return Recording(tuple(_take(item, kernels) for item in _list(listed, 8)), kernels)
+        return Recording(tuple(_take(_object(item), kernels) for item in _list(listed, 8)), kernels)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError, AttributeError) as error:
         raise MalformedRecordingError(f"{type(error).__name__}: {str(error)[:200]}") from error
 
 
-def _kernels(listed: Any, images: bytes) -> Any:
+def _kernels(listed: object, images: bytes) -> Iterator[tuple[str, Kernel]]:
     at = 0
-    for item in _list(listed, MAX_KERNELS):
+    for item in map(_object, _list(listed, MAX_KERNELS)):
         size = _number(item, "image", range(1, 64 << 20))
         image = images[at : at + size]
         at += size
@@ -105,62 +137,64 @@ def _kernels(listed: Any, images: bytes) -> Any:
         raise ValueError(f"the kernels take {at} bytes; {len(images)} came")
 
 
-def _take(item: Any, kernels: Mapping[str, Kernel]) -> Take:
-    entries = tuple(_entry(each, kernels) for each in _list(item["entries"], MAX_ENTRIES))
+def _take(item: Header, kernels: Mapping[str, Kernel]) -> Take:
+    entries = tuple(_entry(_object(each), kernels) for each in _list(item["entries"], MAX_ENTRIES))
     sizes = tuple(_whole(size, range(1, 1 << 40)) for size in _list(item["sizes"], 64))
-    return Take(entries, sizes, tuple(_region(each) for each in _list(item["results"], 16)))
+    return Take(entries, sizes, tuple(_region(_object(each)) for each in _list(item["results"], 16)))
 
 
-def _entry(item: Any, kernels: Mapping[str, Kernel]) -> dict[str, Any]:
+def _entry(item: Header, kernels: Mapping[str, Kernel]) -> Entry:
     op = item["op"]
     if op == "launch":
         return _launch(item, kernels)
-    at = {"to": _number(item, "to", range(1 << 63))}
+    to = _number(item, "to", range(1 << 63))
     if op == "upload":
-        return {"op": op, **at, "data": bytes.fromhex(_text(item, "data", MAX_TAPE)).hex()}
-    at["bytes"] = _number(item, "bytes", range(1, 1 << 40))
+        return Upload(to, bytes.fromhex(_text(item, "data", MAX_TAPE)))
+    size = _number(item, "bytes", range(1, 1 << 40))
     if op == "fill":
-        return {"op": op, **at, "value": _number(item, "value", range(256))}
+        return Fill(to, _number(item, "value", range(256)), size)
     if op == "copy":
-        return {"op": op, **at, "source": _number(item, "source", range(1 << 63))}
+        return Copy(to, _number(item, "source", range(1 << 63)), size)
     raise ValueError(f"an entry {str(op)[:40]!r}")
 
 
-def _launch(item: Any, kernels: Mapping[str, Kernel]) -> dict[str, Any]:
-    if item["kernel"] not in kernels:
+def _launch(item: Header, kernels: Mapping[str, Kernel]) -> Launch:
+    kernel = _text(item, "kernel", 40)
+    if kernel not in kernels:
         raise ValueError("a launch of a kernel that did not come")
-    return {
-        "op": "launch",
-        "kernel": item["kernel"],
-        "grid": _grid(item["grid"]),
-        "cluster": _number(item, "cluster", range(1, 17)),
-        "cooperative": item["cooperative"] is True,
-        "scratch": _number(item, "scratch", range(1 << 63)),
-        "args": [_argument(*_list(pair, 2)) for pair in _list(item["args"], MAX_ARGUMENTS)],
-    }
+    return Launch(
+        kernel=kernel,
+        grid=_grid(item["grid"]),
+        cluster=_number(item, "cluster", range(1, 17)),
+        cooperative=item["cooperative"] is True,
+        scratch=_number(item, "scratch", range(1 << 63)),
+        args=tuple(_argument(*_list(pair, 2)) for pair in _list(item["args"], MAX_ARGUMENTS)),
+    )
 
 
-def _grid(value: Any) -> list[int]:
+def _grid(value: object) -> tuple[int, int, int]:
     sizes = [_whole(size, range(1, 1 << 31)) for size in _list(value, 3)]
     if len(sizes) != 3:
         raise ValueError(f"a grid of {len(sizes)} sizes; 3 are accepted")
-    return sizes
+    return sizes[0], sizes[1], sizes[2]
 
 
-def _argument(kind: Any, value: Any) -> list[Any]:
+def _argument(kind: object, value: object) -> Argument:
     if not isinstance(kind, str) or len(kind) > 40:
         raise TypeError("an argument's type is a short text")
     if kind.startswith("*"):
-        return [kind, _whole(value, range(1 << 63))]
+        return kind, _whole(value, range(1 << 63))
     if kind not in SIZES:
         raise ValueError(f"an argument of type {kind!r}")
     if kind[0] in "fb":
+        if not isinstance(value, str):
+            raise TypeError("a floating-point argument is a text")
         float.fromhex(value)
-        return [kind, value[:40]]
-    return [kind, _whole(value, range(-(1 << 63), 1 << 64))]
+        return kind, value[:40]
+    return kind, _whole(value, range(-(1 << 63), 1 << 64))
 
 
-def _region(item: Any) -> Region:
+def _region(item: Header) -> Region:
     dtype = _text(item, "dtype", 20)
     shape = tuple(_whole(size, range(1 << 20)) for size in _list(item["shape"], 8))
     size = ITEM_SIZE[dtype]
@@ -173,23 +207,29 @@ def _region(item: Any) -> Region:
     )
 
 
-def _list(value: Any, most: int) -> list[Any]:
+def _object(value: object) -> Header:
+    if not isinstance(value, dict):
+        raise TypeError("an object")
+    return value
+
+
+def _list(value: object, most: int) -> list[object]:
     if not isinstance(value, list) or len(value) > most:
         raise TypeError(f"a list of at most {most} items")
     return value
 
 
-def _whole(value: Any, accepted: range) -> int:
+def _whole(value: object, accepted: range) -> int:
     if type(value) is not int or value not in accepted:
         raise ValueError(f"{str(value)[:40]}; {accepted.start} to {accepted.stop - 1} are accepted")
     return value
 
 
-def _number(item: Any, key: str, accepted: range) -> int:
+def _number(item: Header, key: str, accepted: range) -> int:
     return _whole(item[key], accepted)
 
 
-def _text(item: Any, key: str, limit: int) -> str:
+def _text(item: Header, key: str, limit: int) -> str:
     value = item[key]
     if not isinstance(value, str) or len(value) > limit:
         raise TypeError(f"{key} is a text of at most {limit} characters")

@@ -38,7 +38,7 @@ def recording(
 
 def test_a_launch_keeps_every_digit() -> None:
     (take,) = read_recording(*recording([LAUNCH])).takes
-    assert take.launches[0]["args"] == LAUNCH["args"]
+    assert [list(argument) for argument in take.launches[0].args] == LAUNCH["args"]
     assert take.results[0].size == 33 * 16 * 2
 
 
@@ -88,5 +88,7 @@ def test_every_call_has_addresses_of_its_own() -> None:
 def test_arguments_that_do_not_fit_their_kernel_are_the_submissions_fault() -> None:
     case = Case(name="one", title="one", group="one")
     with pytest.raises(Failure) as raised:
-        arguments(LAUNCH, Kernel("k0", "kernel", b"\x7fELF", 0, 4, 3), case)
+        arguments(
+            read_recording(*recording([LAUNCH])).takes[0].launches[0], Kernel("k0", "kernel", b"\x7fELF", 0, 4, 3), case
+        )
     assert raised.value.reason == "tape_damaged"
