@@ -106,10 +106,15 @@ def _check_files(stage: Stage) -> None:
     for folder_name in ("starter", "solution"):
         if f"{folder_name}/{spec.file}" not in files:
             raise StageError(f"stage {name}: {folder_name}/{spec.file} is missing")
-    baselines = [f"baseline{spec.suffix}"]
-    if spec.gate and spec.language == "cuda" and not any(each in files for each in baselines):
+    baseline = f"baseline{spec.suffix}"
+    measured = [case.name for case in spec.cases if case.measured]
+    if measured and spec.language == "pytorch":
+        raise StageError(f"stage {name}: case {measured[0]} is measured; the time of {spec.language} is not measured")
+    if spec.gate and baseline not in files:
+        raise StageError(f"stage {name}: {baseline} is missing; a gate of {spec.gate.speedup:g}x is over a baseline")
+    if measured and baseline not in files:
         raise StageError(
-            f"stage {name}: {baselines[0]} is missing; a gate of {spec.gate.speedup:g}x is over a baseline"
+            f"stage {name}: {baseline} is missing; case {measured[0]} is measured, and a time is of a baseline's"
         )
     for short in spec.calibrated:
         if f"submissions/{short}" not in files:

@@ -11,7 +11,18 @@ from kernelgate.languages import LANGUAGES
 from kernelgate.seams import CHANGED, DTYPES, OF_THE_CASE, Argument, Role, SeamError, SeamLine, result
 from kernelgate.stage_source import Source, StageFileError, literal_of
 
-PASSED_ON = ("ranking", "sources", "repeatable", "races", "calibrated", "evidence", "draft", "backends", "probe")
+PASSED_ON = (
+    "ranking",
+    "measured",
+    "sources",
+    "repeatable",
+    "races",
+    "calibrated",
+    "evidence",
+    "draft",
+    "backends",
+    "probe",
+)
 """Keys that mean what they mean in stage.toml."""
 BACKENDS = {"cuda": ["gpu", "emulator"], "triton": ["gpu", "interpreter"], "pytorch": ["torch"]}
 LIMITS = {

@@ -73,6 +73,13 @@ class Ranking(StrEnum):
     SPEEDUP = "speedup"
 
 
+class Measured(StrEnum):
+    """What counts of several measured cases."""
+
+    MEAN = "mean"
+    WORST = "worst"
+
+
 class Visibility(StrEnum):
     """Who may read the sources that others submitted to a stage."""
 
@@ -242,6 +249,9 @@ class Spec(Strict):
     ranking: Ranking = Ranking.FIRST_ACCEPTED
     sources: Visibility = Visibility.OWNER
     gate: Gate | None = None
+    measured: Measured = Field(
+        Measured.MEAN, description="What counts of several measured cases: their geometric mean, or the worst."
+    )
     draft: bool = False
     short: bool = False
     races: RaceVerdict = Verdict.WRONG_ANSWER

@@ -175,6 +175,16 @@ BROKEN = {
         "accepted is (verdict, old text, new text)",
     ),
     "a mistake without a hint": (', "The grid ends too early."', "", "accepted is (function, title, hint)"),
+    "a measured case without a baseline": (
+        "many     count=3001",
+        "many count=3001 measured",
+        "baseline.cu is missing; case many is measured, and a time is of a baseline's",
+    ),
+    "a rule for several measured cases that nobody knows": (
+        'language = "cuda"',
+        'language, measured = "cuda", "best"',
+        "measured: Input should be 'mean' or 'worst'",
+    ),
     "a gate without a baseline": (
         'language = "cuda"',
         'language, gate = "cuda", 1.5',

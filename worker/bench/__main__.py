@@ -134,7 +134,7 @@ class Player:
     def _hold(self, order: protocol.Hold | protocol.HoldTorch, payload: bytes) -> None:
         facts: dict[str, str | float] = {}
         if isinstance(order, protocol.HoldTorch):
-            calls, facts = torch_calls(order, self.stack, self.card.device, self.stream)
+            calls, facts = torch_calls(order, payload.decode(), self.stack, self.card.device, self.stream)
         else:
             calls = self._replays(order, payload)
         if self.guard is None or self.arena is None:

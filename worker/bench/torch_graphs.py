@@ -1,4 +1,4 @@
-"""torch's own kernels as a side of a measurement: captured once for each call, launched as a submission's graph is.
+"""A stage's baseline in torch as a side of a measurement: captured once for each call, launched as a submission's graph is.
 
 What is timed are torch's kernels and nothing of its host code. torch reads the memory that was mapped for the call's inputs.
 """
@@ -9,6 +9,7 @@ import importlib.util
 import sys
 from contextlib import ExitStack
 from functools import cache
+from types import ModuleType
 
 import numpy as np
 from cuda.bindings import driver as cu
@@ -20,6 +21,9 @@ from worker.bench.memory import POISON
 from worker.bench.timed import Call, mapped_call
 from worker.gpu.protocol import HoldTorch
 
+BESIDE = "BESIDE"
+"""In a baseline.py: further computations by name, which are timed beside it."""
+
 
 class NoTorchError(RuntimeError):
     """This interpreter has no torch, or one that cannot be used."""
@@ -27,9 +31,9 @@ class NoTorchError(RuntimeError):
 
 @cache
 def program() -> Handle:
-    """kernels/triton/sdpa.py, which imports torch. Raises NoTorchError where this interpreter has none."""
-    path = settings().kernels_dir / "triton" / "sdpa.py"
-    spec = importlib.util.spec_from_file_location("kernelgate_sdpa", path)
+    """kernels/measuring/torch_graph.py, which imports torch. Raises NoTorchError where this interpreter has none."""
+    path = settings().kernels_dir / "measuring" / "torch_graph.py"
+    spec = importlib.util.spec_from_file_location("kernelgate_torch_graph", path)
     if spec is None or spec.loader is None:
         raise NoTorchError(f"{path} is not loadable")
     module = importlib.util.module_from_spec(spec)
@@ -38,6 +42,14 @@ def program() -> Handle:
         spec.loader.exec_module(module)
     except ImportError as error:
         raise NoTorchError(str(error)[:300]) from error
+    return module
+
+
+@cache
+def baseline(text: str) -> ModuleType:
+    """A stage's baseline.py, of the trusted side."""
+    module = ModuleType("baseline")
+    exec(compile(text, "baseline.py", "exec"), module.__dict__)  # noqa: S102 - a stage's own file, no submission
     return module
 
 
@@ -54,13 +66,20 @@ class Captured:
         """By the same driver call as a submission's: torch's own way takes longer on the host than the kernels run."""
         check(cu.cuGraphLaunch(self.executable, stream), "launch")
 
+
+class Result:
+    """One of its results, as an output of the call."""
+
+    def __init__(self, graph: Handle, number: int) -> None:
+        self.graph, self.number = graph, number
+
     def span(self) -> tuple[int, int]:
-        address, size = self.graph.output()
+        address, size = self.graph.outputs()[self.number]
         return int(address), int(size)
 
     def refill(self) -> None:
-        """Poison over everything that torch allocated for this graph: its output, and what it keeps between kernels."""
-        for address, size in self.graph.memory():
+        """Poison over everything that torch allocated for this graph: its results, and what it keeps between kernels."""
+        for address, size in self.graph.memory() if self.number == 0 else ():
             check(cu.cuMemsetD8(address, POISON, size), "fill")
 
     def read_into(self, values: NDArray[np.uint8]) -> None:
@@ -69,24 +88,32 @@ class Captured:
 
 
 def torch_calls(
-    order: HoldTorch, stack: ExitStack, device: int, stream: Handle
+    order: HoldTorch, text: str, stack: ExitStack, device: int, stream: Handle
 ) -> tuple[list[Call], dict[str, str | float]]:
     """The calls of an order, and what there is to say of what they run. Raises NoTorchError."""
-    torch_side = program()
-    calls, causal = [], bool(order.params["causal"])
+    torch_side, module = program(), baseline(text)
+    beside = getattr(module, BESIDE, {})
+    compute = beside[order.which] if order.which else getattr(module, order.function)
+    calls = []
     facts: dict[str, str | float] = {}
     for places in order.calls:
         inputs, written, _ = mapped_call(stack, places, device)
         for mapped in inputs.values():
             mapped.write(np.zeros(mapped.buffer.size, np.uint8))
-        known = {name: (mapped.buffer.address, order.shapes[name]) for name, mapped in inputs.items()}
-        graph = Captured(torch_side.Graph(order.which, known, order.dtype, causal, int(stream)))
-        (name,) = places.outputs
-        calls.append(Call(graph, inputs, written, {name: graph}, places))
+        known = {
+            name: (mapped.buffer.address, order.shapes[name], order.dtypes[name]) for name, mapped in inputs.items()
+        }
+        given = {**torch_side.tensors(known), **order.params}
+        graph = torch_side.Graph(compute, given, int(stream))
+        captured = Captured(graph)
+        results = {name: Result(graph, number) for number, name in enumerate(places.outputs)}
+        calls.append(Call(captured, inputs, written, dict(results), places))
         if not facts:
-            backend = torch_side.backend(known, order.dtype, causal)
+            described = getattr(module, "described", None)
+            what = described(**given) if described else order.function
             facts = {
-                "baseline": f"scaled_dot_product_attention of torch {torch_side.VERSION}, backend {backend}, as a CUDA graph",
-                "baseline_graph_nodes": graph.nodes,
+                "baseline": f"{what}, torch {torch_side.VERSION}, as a CUDA graph",
+                "baseline_graph_nodes": captured.nodes,
+                "beside": ",".join(beside),
             }
     return calls, facts

@@ -29,6 +29,7 @@ from worker.gpu.player import GRACE_S, Player
 from worker.gpu.protocol import Held, Hold, Loaded, LoadModule, Ready, RunCase
 from worker.gpu.sanitizer import explained
 from worker.gpu.side import Side, timed_call
+from worker.gpu.together import speeds, together
 from worker.judging.arrays import ITEM_SIZE, STORED
 from worker.judging.device_faults import check_repeat
 from worker.judging.failures import Failure
@@ -86,7 +87,7 @@ def model() -> str | None:
 
 
 def run_cases(job: Job) -> Iterator[CaseRun]:
-    """Yields each case as it has run, in the stage's order, and then measures, if the stage has a gate."""
+    """Yields each case as it has run, in the stage's order, and then measures those that are marked."""
     bench = spare.take()
     try:
         card = probe()  # what the card is, known already; the player may still be starting while the compiler runs
@@ -115,7 +116,7 @@ class _Grading:
         self.orders: list[tuple[RunCase, bytes]] = []
         gate = job.stage.spec.gate
         self.gate = gate.speedup if gate else None
-        self.measured = [case for case in job.cases if case.measured] if gate else []
+        self.measured = [case for case in job.cases if case.measured]
 
     def run(self) -> Iterator[CaseRun]:
         held = {case.name: _BASELINES.submit(self._baseline, case) for case in self.measured}
@@ -147,10 +148,13 @@ class _Grading:
             raise explained(failure, compiled.device, self.orders, job.cancelled)
         job.resources = with_occupancy(job.resources, compiled.cubin, self.on_card.occupancy)
         checks.conclude()
+        timings = {}
         for case in self.measured:
             if job.right:
                 calls = self._user_calls(case, [(take, tapes[take.label]) for take in timed[case.name]])
-                job.timing = self.on_card.measure(case, held[case.name].result(), calls, self.gate)
+                timings[case.name] = self.on_card.measure(case, held[case.name].result(), calls, self.gate)
+        job.tables += speeds(timings) if len(timings) > 1 else ()
+        job.timing = together(timings, job.stage.spec.measured)
 
     def _check_frames(self, compiled: Compiled, case: Case, tape: Tape) -> None:
         launches = [

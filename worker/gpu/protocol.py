@@ -78,16 +78,17 @@ class Hold:
 
 @dataclass(frozen=True)
 class HoldTorch:
-    """torch's own kernels as a side. which: the graph to make.
+    """A stage's baseline.py as a side, whose text is the payload. which: a computation beside it in place of `function`.
 
-    calls: as of Hold, without tapes; what is written has no buffer there. dtype, params: the case's; shapes: of its inputs.
+    calls: as of Hold, without tapes; what is written has no buffer there. params: the case's; dtypes, shapes: of its inputs.
     """
 
     kind: ClassVar[str] = "hold_torch"
     name: str
     calls: tuple[TimedCall, ...]
+    function: str
     which: str
-    dtype: str
+    dtypes: Mapping[str, str]
     shapes: Mapping[str, tuple[int, ...]]
     params: Mapping[str, object]
     within_s: float

@@ -20,6 +20,7 @@ from worker.judging.grader import Grader
 from worker.judging.judge import separations
 from worker.judging.mistakes import SEPARATION
 from worker.sandbox import Sandbox
+from worker.stages import in_torch
 from worker.stages.agreement import disagreements, told
 from worker.stages.giving_way import GivingWay
 from worker.stages.pool import GradingPool
@@ -139,7 +140,9 @@ def _items(stage: Stage, *, brief: bool) -> list[_Shipped]:
 
 
 def _baselines(stage: Stage) -> list[_Shipped]:
-    """A CUDA baseline is graded as any file before it times one; a starter that is the same file stands for it."""
+    """A baseline is graded as any file before it times one; a starter that is the same file stands for it."""
+    if stage.spec.language == "triton" and in_torch.NAME in stage.files:
+        return [_baseline_in_python]
     text = stage.files.get("baseline.cu")
     return [_baseline] if text is not None and text != stage.files[f"starter/{stage.spec.file}"] else []
 
@@ -241,12 +244,21 @@ def _baseline(stage: Stage, sandbox: Sandbox) -> Check:
     return Check("baseline.cu", right, f"{_told(result)}; it must be right before it times anything")
 
 
+def _baseline_in_python(stage: Stage, sandbox: Sandbox) -> Check:
+    """A Triton stage's, which may be a Triton kernel or compute in torch: as a submission, or on the CPU as PyTorch is."""
+    result = _grade(stage.short(), sandbox, in_torch.NAME)
+    if not result.verdict.passes:
+        result = _grade(in_torch.in_torch(stage), sandbox, in_torch.NAME)
+    return Check(in_torch.NAME, result.verdict.passes, f"{_told(result)}; it must be right before it times anything")
+
+
 _EXPECTATIONS = "expected.toml"
 _LABELS: dict[Callable[[Stage, Sandbox], Check], str] = {
     _solution: "solution",
     _starter: "starter",
     _short_starter: "starter",
     _baseline: "baseline.cu",
+    _baseline_in_python: in_torch.NAME,
 }
 
 

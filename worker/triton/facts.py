@@ -1,10 +1,10 @@
-"""What a result says of kernels and memory: how they were compiled, what was allocated, and what was never made."""
+"""What a result says of kernels and memory: how they were compiled, and what was allocated."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kernelgate.protocol import KernelResources, Table, Timing
+from kernelgate.protocol import KernelResources, Table
 from worker.recording.cubin import MalformedCubinError, read_cubin
 from worker.triton.cases import Placed
 from worker.triton.tape import Kernel
@@ -35,7 +35,6 @@ def _memory(calls: Sequence[Placed], peak: Mapping[str, int]) -> Table:
         "case",
         "analytic: inputs and output, bytes",
         "analytic: workspace, bytes",
-        "analytic: float32 scores never stored, bytes",
         "measured peak, bytes",
     )
     largest = sorted(calls, key=lambda call: -sum(b.size for b in call.buffers.values()))[:4]
@@ -44,38 +43,11 @@ def _memory(calls: Sequence[Placed], peak: Mapping[str, int]) -> Table:
             call.case.name,
             sum(b.size for b in call.buffers.values()) - call.workspace(),
             call.workspace(),
-            4 * call.take.results[0].shape[0] ** 2 if call.take.results[0].shape else 0,
             peak.get(call.case.name, "not measured on this machine"),
         )
         for call in largest
     )
     return Table(title="Memory", columns=columns, rows=rows)
-
-
-def speeds(timings: Mapping[str, Timing]) -> tuple[Table, ...]:
-    """Every measured case against torch: a loss stands there as plainly as a win."""
-    columns = (
-        "case",
-        "scaled_dot_product_attention, ms",
-        "yours, ms",
-        "speedup over it",
-        "95 % interval",
-        "algorithmic: dense float32, ms",
-        "baseline",
-    )
-    rows = tuple(
-        (
-            name,
-            round(timing.baseline_ms, 5),
-            round(timing.user_ms, 5),
-            round(timing.speedup, 3),
-            f"{timing.speedup_low:.3f} to {timing.speedup_high:.3f}",
-            timing.facts.get("dense_fp32_ms", ""),
-            str(timing.facts.get("baseline", "")),
-        )
-        for name, timing in timings.items()
-    )
-    return (Table(title="Speed against torch", columns=columns, rows=rows),) if rows else ()
 
 
 def resources(kernels: Mapping[str, Mapping[str, Kernel]]) -> tuple[KernelResources, ...]:

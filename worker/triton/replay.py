@@ -1,8 +1,8 @@
 """The backend `gpu` for Triton: host code recorded without data, cubins replayed and measured in players, judged out here.
 
 Every case runs twice, at other addresses and with its memory against the other edge of its fence; both runs must agree bit
-for bit. Speed is measured against torch's `scaled_dot_product_attention`, in a player of its own, for every case that is
-marked.
+for bit. Speed is measured against the stage's baseline.py, which computes in torch, in a player of its own, for every case that
+is marked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from worker.gpu.grading import CardGrading, UserCalls
 from worker.gpu.player import Player
 from worker.gpu.protocol import Held, HoldTorch, Ready, TimeAlone, Timed, TimedCall
 from worker.gpu.side import Side, timed_call
-from worker.judging.arrays import RawTensor
+from worker.gpu.together import BESIDE, speeds, together
+from worker.judging.arrays import ITEM_SIZE, RawTensor
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
 from worker.judging.job import CaseRun, Job
@@ -50,7 +51,7 @@ from worker.recording.tape import (
 )
 from worker.triton.cases import Placed, arrays_of, check_repeats, checked, judged, order_for, runs_of
 from worker.triton.check_pass import ProgramsCheck
-from worker.triton.facts import resources, speeds, tables
+from worker.triton.facts import resources, tables
 from worker.triton.recording import Order, Recorder, Target
 from worker.triton.tape import Entry, Kernel, Launch, Recording, Region, as_line, owner
 
@@ -59,7 +60,8 @@ STATIC_SHARED = 48 << 10
 FORMATS = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
 TORCH_S = 120.0
 """Seconds that importing torch and capturing a graph may take."""
-DENSE_TIMES = 15
+BESIDE_TIMES = 15
+BASELINE = "baseline.py"
 Played = tuple[Case, list[dict[str, RawTensor]], float | None]
 """A case that came to its end: what came back in each of its runs, and its milliseconds."""
 spare = Spare()
@@ -146,10 +148,10 @@ class _Grading:
             if job.right and case.name in held:
                 timings[case.name] = self._measure(case, calls[case.name][2:], kernels, held[case.name])
         job.tables += speeds(timings)
-        job.timing = together(timings)
+        job.timing = together(timings, job.stage.spec.measured)
 
     def _baselines(self, measured: list[Case], inputs: Mapping[str, Arrays]) -> dict[str, HeldBaseline]:
-        """torch's side of every measured case; none where the player has no torch, which the result then says."""
+        """The baseline's side of every measured case; none where the player has no torch, which the result then says."""
         made = {}
         for case in measured:
             try:
@@ -169,22 +171,39 @@ class _Grading:
         return player.hold(case, partial(self._hold_torch, case, given), draws, self.job.stage.spec.limits.case_s)
 
     def _hold_torch(self, case: Case, given: Arrays, player: Player, name: str, count: int) -> tuple[Side, Facts]:
+        stage, grader = self.job.stage, self.job.grader
         shapes = {input_: array.shape for input_, array in given.items()}
-        size, within_s = given["q"].nbytes, self.job.stage.spec.limits.case_s
+        sizes = {
+            output: math.prod(shape) * ITEM_SIZE[stage.dtype(case, output)]
+            for output, shape in grader.output_shapes(case).items()
+        }
         layout = Layout()
-        calls = tuple(_torch_call(layout, given, size, player.slots) for _ in range(count))
-        order = HoldTorch(name, calls, "sdpa", case.dtype, shapes, case.params, within_s)
-        held, _ = player.ask(order, Held, within_s=TORCH_S)
-        facts = {**held.facts, "dense_fp32_ms": self._dense_ms(order, given, player)}
-        return Side(player, name, calls, {"out": size}, case.name), facts
+        calls = tuple(_torch_call(layout, given, sizes, player.slots) for _ in range(count))
+        order = HoldTorch(
+            name,
+            calls,
+            stage.spec.seam.name,
+            "",
+            grader.dtypes(case, given),
+            shapes,
+            case.params,
+            stage.spec.limits.case_s,
+        )
+        held, _ = player.ask(order, Held, stage.files[BASELINE], TORCH_S)
+        facts = dict(held.facts)
+        beside = [each for each in str(facts.pop("beside", "")).split(",") if each]
+        facts |= {f"{BESIDE}{each}_ms": self._beside_ms(order, each, given, sizes, player) for each in beside}
+        return Side(player, name, calls, sizes, case.name), facts
 
-    def _dense_ms(self, sdpa: HoldTorch, given: Arrays, player: Player) -> float:
-        """Median milliseconds of the dense float32 expression: an algorithmic comparison, no rival."""
-        call = _torch_call(Layout(), given, given["q"].nbytes, player.slots)
-        dense = replace(sdpa, name=f"{sdpa.name}, dense", calls=(call,), which="dense")
-        player.ask(dense, Held, within_s=TORCH_S)
+    def _beside_ms(
+        self, order: HoldTorch, which: str, given: Arrays, sizes: Mapping[str, int], player: Player
+    ) -> float:
+        """Median milliseconds of another computation of the same: an algorithmic comparison, no rival."""
+        call = _torch_call(Layout(), given, sizes, player.slots)
+        other = replace(order, name=f"{order.name}, {which}", calls=(call,), which=which)
+        player.ask(other, Held, self.job.stage.files[BASELINE], TORCH_S)
         with lock.exclusive():
-            timed, _ = player.ask(TimeAlone(dense.name, DENSE_TIMES), Timed, within_s=TORCH_S)
+            timed, _ = player.ask(TimeAlone(other.name, BESIDE_TIMES), Timed, within_s=TORCH_S)
         return round(statistics.median(timed.ms[3:]), 5)
 
     def _play(
@@ -269,21 +288,18 @@ class _Grading:
         self, case: Case, calls: list[Placed], kernels: Mapping[str, Mapping[str, Kernel]], held: HeldBaseline
     ) -> Timing:
         tapes = [self._tape(call, kernels[case.name]) for call in calls]
-        (region,) = calls[0].take.results
-        sizes = {region.name: region.size}
+        results = calls[0].take.results
+        sizes = {region.name: region.size for region in results}
         layout = Layout()
         made = tuple(timed_call(layout, c.buffers, len(tape), sizes) for c, tape in zip(calls, tapes, strict=True))
-        user = UserCalls(made, b"".join(tapes), sizes, {region.name: region.dtype})
-        timing = self.on_card.measure(case, held, user, None)
-        dense = held.facts["dense_fp32_ms"]
-        assert isinstance(dense, float)  # noqa: S101 - as it was made
-        beside = {"speedup_over_dense_fp32": round(dense / timing.user_ms, 3)}
-        return timing.model_copy(update={"facts": {**timing.facts, **beside}})
+        user = UserCalls(made, b"".join(tapes), sizes, {region.name: region.dtype for region in results})
+        gate = self.job.stage.spec.gate
+        return self.on_card.measure(case, held, user, gate.speedup if gate else None)
 
 
-def _torch_call(layout: Layout, given: Arrays, size: int, among: Slots) -> TimedCall:
+def _torch_call(layout: Layout, given: Arrays, sizes: Mapping[str, int], among: Slots) -> TimedCall:
     inputs = place({name: array.nbytes for name, array in given.items()}, frozenset(), Edge.END, among)
-    return timed_call(layout, inputs, 0, {"out": size})
+    return timed_call(layout, inputs, 0, sizes)
 
 
 def _results(call: Placed, written: Mapping[str, bytes]) -> dict[str, RawTensor]:
@@ -401,19 +417,6 @@ def _packed(kind: str, value: int | str, size: int) -> bytes:
     if len(packed) != size:
         raise ValueError(f"a {kind} for a parameter of {size} bytes")
     return packed
-
-
-def together(timings: Mapping[str, Timing]) -> Timing | None:
-    """The timing that counts, the faster one's, with the figures of every measured case beside it."""
-    if not timings:
-        return None
-    best = max(timings, key=lambda name: timings[name].speedup)
-    facts: dict[str, float | str] = {"fastest_case": best, **timings[best].facts}
-    for name, timing in timings.items():
-        facts[f"{name}_ms"] = round(timing.user_ms, 5)
-        facts[f"{name}_sdpa_ms"] = round(timing.baseline_ms, 5)
-        facts[f"{name}_speedup_over_sdpa"] = round(timing.speedup, 4)
-    return timings[best].model_copy(update={"facts": facts})
 
 
 __all__ = ["run_cases", "target"]
