@@ -220,3 +220,84 @@ class CourseRejudgeBody(Body):
 def fields_of(row: Any, model: type[BaseModel]) -> dict[str, Any]:
     """The model's fields that a row of a table has."""
     return {name: getattr(row, name) for name in model.model_fields if hasattr(row, name)}
+
+
+class Cell(BaseModel):
+    """A person in a stage."""
+
+    stage: str
+    verdict: Verdict | None = Field(None, description="The best of all attempts, as they are judged now.")
+    speedup: float | None = Field(None, description="The best.")
+    attempts: int = Field(0, description="Judged ones.")
+    last_at: datetime | None = Field(None, description="When the last one was made.")
+    late: int = Field(0, description="Days that the attempt which counts was late.")
+    late_days: int = Field(0, description="Late days that it costs.")
+    points: float = 0
+    counts: str | None = Field(None, description="The submission that earned the points.")
+    override: str | None = Field(None, description="The reason, where the points were given by hand.")
+    stuck: str | None = Field(None, description="Why the person looks stuck, if they do.")
+
+
+class GridRow(BaseModel):
+    handle: str
+    person: str = ""
+    email: str = ""
+    team: str | None = None
+    points: float
+    late_days: int
+    cells: list[Cell] = Field(description="In the order of the course's stages.")
+
+
+class Grid(BaseModel):
+    course: str
+    stages: dict[str, str] = Field(description="Name → title, in the course's order.")
+    rows: list[GridRow]
+
+
+class AttemptView(BaseModel):
+    """One attempt of a timeline."""
+
+    id: str
+    at: datetime
+    verdict: Verdict | None = Field(None, description="As it is judged now; null while it waits.")
+    counted_as: Verdict | None = Field(None, description="The judging that counts.")
+    speedup: float | None = None
+    mistake: str | None = None
+    right: int = Field(0, description="Cases right.")
+    ran: int = Field(0, description="Cases run.")
+    days_late: int = 0
+    apart: bool = Field(False, description="Hidden or held: it earns nothing.")
+    added: int = Field(0, description="Lines that the attempt before did not have; of the first, all.")
+    removed: int = 0
+
+
+class Timeline(BaseModel):
+    course: str
+    stage: str
+    user: str
+    due_at: datetime | None = None
+    extended: bool = False
+    cell: Cell
+    attempts: list[AttemptView] = Field(description="The first one first, the last 200 of them.")
+
+
+class PointsBody(Body):
+    points: Annotated[float | None, Empty] = Field(
+        None, ge=0, le=1e6, allow_inf_nan=False, description="In place of those earned; null takes them back."
+    )
+    reason: Word = Field("", description="Why; the person reads it.")
+
+    @model_validator(mode="after")
+    def _reasoned(self) -> PointsBody:
+        if self.points is not None and not self.reason.strip():
+            raise ValueError("reason: points given by hand need one")
+        return self
+
+
+class Change(BaseModel):
+    """What taking over the newest judgings would change for one person in one stage."""
+
+    stage: str
+    user: str
+    before: float
+    after: float

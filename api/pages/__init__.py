@@ -6,6 +6,7 @@ from api.pages import (
     account,
     admin,
     admin_grading,
+    course_grid,
     courses,
     docs,
     home,
@@ -20,7 +21,20 @@ from api.pages.site.problems import problem_page
 from api.pages.site.static import Static
 
 router = APIRouter()
-for module in (home, stages, submissions, sources, mine, leaderboards, account, courses, admin, admin_grading, docs):
+for module in (
+    home,
+    stages,
+    submissions,
+    sources,
+    mine,
+    leaderboards,
+    account,
+    courses,
+    course_grid,
+    admin,
+    admin_grading,
+    docs,
+):
     router.include_router(module.router)
 for module in (submissions, sources, mine, wellknown):
     router.include_router(module.files)

@@ -11,6 +11,7 @@ from api.body import read_form, validated
 from api.courses.board import course_board
 from api.courses.catalogue import course_view, courses_of
 from api.courses.judging import rejudge
+from api.courses.kept import row_of
 from api.courses.roster import add_people, make_link, member_view, members
 from api.courses.schedule import extensions, stage_of
 from api.courses.schemas import CourseInvite, CourseInviteBody, RosterAnswer, RosterBody
@@ -41,7 +42,10 @@ def course(request: Request, viewer: Reader, course: CourseName, catalog: StageC
         by = seat(database, viewer, course)
         shown = course_view(database, by, catalog)
         progress = reached(database, viewer.user_id, catalog.with_drafts())
-    return page(request, "course.html", course=shown, seat=by, progress=progress, now=now(), LateRule=LateRule)
+        member = by.role is CourseRole.MEMBER
+        own = row_of(database, by.course, catalog.with_drafts(), viewer.handle) if member else None
+    cells = {cell.stage: cell for cell in own.cells} if own else {}
+    return page(request, "course.html", course=shown, seat=by, progress=progress, now=now(), own=own, cells=cells)
 
 
 @router.get("/{course}/members")

@@ -7,10 +7,10 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from api.dependencies import Reader, StageCatalog
 from api.negotiation import HtmlRoute
+from api.outcomes import outcomes
 from api.pages.archive import archive
 from api.pages.drawings.history import histories
 from api.pages.site.environment import page
-from api.pages.standing import outcomes
 from api.paging import filtered, submissions_page
 from api.problems import Refusal
 from api.submissions import find

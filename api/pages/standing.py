@@ -6,14 +6,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import cast, func, select
-from sqlalchemy.dialects.postgresql import JSONPATH
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session, defer
 
 from api.queues import live_workers
-from kernelgate.models import ResultRow, StageSwitch, Submission, User
+from kernelgate.models import StageSwitch, Submission, User
 from kernelgate.stages import Stage
-from kernelgate.text import line
 from kernelgate.verdicts import State, Verdict, passing
 
 _BEST_FIRST = {verdict: place for place, verdict in enumerate(Verdict)}
@@ -73,31 +71,6 @@ def reached(database: Session, user_id: int, stages: Mapping[str, Stage]) -> dic
         best = min(candidates, key=lambda verdict: _BEST_FIRST[verdict], default=None)
         found[stage] = before._replace(attempts=attempts, best=best)
     return found
-
-
-class Outcome(NamedTuple):
-    """What a list of submissions says of one besides its verdict: the named mistake, and how many cases were right."""
-
-    mistake: str | None
-    right: int
-    ran: int
-
-
-def outcomes(database: Session, submissions: Iterable[str]) -> dict[str, Outcome]:
-    """By submission, of its newest judging."""
-    body = ResultRow.body
-    paths = ('$.cases[*] ? (@.state == "right")', '$.cases[*] ? (@.state != "not_run")')
-    states = [func.jsonb_path_query_array(body, cast(path, JSONPATH)) for path in paths]
-    rows = database.execute(
-        select(
-            Submission.id,
-            body["mistake"]["title"].as_string(),
-            *(func.jsonb_array_length(each) for each in states),
-        )
-        .join(ResultRow, (ResultRow.submission_id == Submission.id) & (ResultRow.round == Submission.round))
-        .where(Submission.id.in_([*submissions]))
-    )
-    return {row[0]: Outcome(row[1] and line(row[1], 160), row[2], row[3]) for row in rows}
 
 
 def latest_accepted(database: Session, stages: Mapping[str, Stage], count: int = 8) -> list[Latest]:

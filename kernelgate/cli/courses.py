@@ -35,11 +35,11 @@ class _Moment(click.ParamType[str]):
 MOMENT = _Moment()
 
 
-def _of(course: str, *parts: str) -> str:
+def of(course: str, *parts: str) -> str:
     return "/".join(["/courses", path_part(course), *(path_part(part) for part in parts)])
 
 
-def _handle(text: str) -> str:
+def handle_part(text: str) -> str:
     """A handle as a part of an address; it may have dots."""
     path_part(text.replace(".", "_"))
     return text
@@ -84,7 +84,7 @@ def new(name: str, title: str, late_days: int) -> None:
 def show(name: str, as_json: bool) -> None:
     """Show the stages of the course NAME with their times, and its newest announcements."""
     with server() as remote:
-        found = remote.json("GET", _of(name))
+        found = remote.json("GET", of(name))
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
@@ -103,7 +103,7 @@ def show(name: str, as_json: bool) -> None:
 def people(name: str, as_json: bool) -> None:
     """List who is in the course NAME. For its staff."""
     with server() as remote:
-        found = remote.json("GET", _of(name, "members"))
+        found = remote.json("GET", of(name, "members"))
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
@@ -122,7 +122,7 @@ def add(name: str, file: TextIO, role: str) -> None:
     Prints a line of CSV for each invited person, with a link of their own; nothing is sent.
     """
     with server() as remote:
-        answer = remote.json("POST", _of(name, "members"), json={"lines": file.read(), "role": role})
+        answer = remote.json("POST", of(name, "members"), json={"lines": file.read(), "role": role})
     for each in answer["invited"]:
         click.echo(",".join(line(each[key]).replace(",", " ") for key in ("email", "person", "team", "url")))
     for handle in answer["added"]:
@@ -140,7 +140,7 @@ def invite(name: str, role: str, uses: int, days: float) -> None:
     """Make a link into the course NAME and print it, this once."""
     with server() as remote:
         body = {"role": role, "uses": uses, "days": days}
-        click.echo(line(remote.json("POST", _of(name, "invites"), json=body)["url"], 500))
+        click.echo(line(remote.json("POST", of(name, "invites"), json=body)["url"], 500))
 
 
 @course.command("seat")
@@ -152,7 +152,7 @@ def invite(name: str, role: str, uses: int, days: float) -> None:
 def change_seat(name: str, handle: str, role: str | None, team: str | None, remove: bool) -> None:
     """Change what HANDLE is in the course NAME, or their team."""
     change = {key: value for key, value in (("role", role), ("team", team)) if value is not None}
-    address = f"{_of(name, 'members')}/{_handle(handle)}"
+    address = f"{of(name, 'members')}/{handle_part(handle)}"
     with server() as remote:
         found = remote.json("POST", f"{address}/remove" if remove else address, json=change)
     click.echo(f"{line(found['handle'])}  {'removed' if remove else line(found['role'])}  {line(found['team'] or '-')}")
@@ -179,7 +179,7 @@ def set_stage(name: str, stage: str, remove: bool, **given: Any) -> None:
     """Put STAGE into the course NAME, or change what the course says of it; what is not named stays as it is."""
     with server() as remote:
         if remove:
-            remote.json("POST", _of(name, "stages", stage, "remove"))
+            remote.json("POST", of(name, "stages", stage, "remove"))
             click.echo(f"{stage} is out of {name}")
             return
         body = _stage_now(remote, name, stage)
@@ -187,14 +187,14 @@ def set_stage(name: str, stage: str, remove: bool, **given: Any) -> None:
             field = {"opens": "opens_at", "due": "due_at", "freezes": "freezes_at"}.get(key, key)
             body[field] = body.get(field) if value is None else value
         sent = {key: value for key, value in body.items() if value is not None}
-        found = remote.json("POST", _of(name, "stages", stage), json=sent)
+        found = remote.json("POST", of(name, "stages", stage), json=sent)
     row = next(each for each in found if each["stage"] == stage)
     click.echo(f"{stage}  due {row['due_at'] or 'never'}  {row['points']:g} points ({row['rule']})")
 
 
 def _stage_now(remote: Server, name: str, stage: str) -> dict[str, Any]:
     """What the course says of the stage, as it is sent; for one that is new, only its place: the last."""
-    stages = remote.json("GET", _of(name))["stages"]
+    stages = remote.json("GET", of(name))["stages"]
     found = next((each for each in stages if each["stage"] == stage), {"place": len(stages) + 1})
     return {key: value for key, value in found.items() if key not in ("stage", "title", "your_due_at", "marked_at")}
 
@@ -206,7 +206,7 @@ def _stage_now(remote: Server, name: str, stage: str) -> dict[str, Any]:
 def freeze(name: str, stage: str, thaw: bool) -> None:
     """Freeze the board of STAGE in the course NAME, for its members."""
     with server() as remote:
-        found = remote.json("POST", _of(name, "stages", stage, "freeze"), json={"frozen": not thaw})
+        found = remote.json("POST", of(name, "stages", stage, "freeze"), json={"frozen": not thaw})
     click.echo(f"frozen since {found['freezes_at']}" if found["freezes_at"] else "thawed")
 
 
@@ -220,7 +220,7 @@ def extend(name: str, stage: str, handle: str, due: str, reason: str) -> None:
     """Give HANDLE until TIME for STAGE of the course NAME; `none` takes an extension back."""
     body = {"user": handle, "due_at": due or None, "reason": reason}
     with server() as remote:
-        remote.json("POST", _of(name, "stages", stage, "extensions"), json=body)
+        remote.json("POST", of(name, "stages", stage, "extensions"), json=body)
     click.echo(f"{handle}  {stage}  {due or 'no extension'}")
 
 
@@ -230,7 +230,7 @@ def extend(name: str, stage: str, handle: str, due: str, reason: str) -> None:
 def announce(name: str, text: str) -> None:
     """Announce TEXT to everybody in the course NAME."""
     with server() as remote:
-        click.echo(f"announcement {remote.json('POST', _of(name, 'announcements'), json={'text': text})['id']}")
+        click.echo(f"announcement {remote.json('POST', of(name, 'announcements'), json={'text': text})['id']}")
 
 
 @course.command("rejudge")
@@ -242,10 +242,7 @@ def rejudge(name: str, stage: str, verdict: str | None, yes: bool) -> None:
     """Judge what the members of the course NAME submitted to STAGE again."""
     body = {"dry_run": not yes, **({"verdict": verdict} if verdict else {})}
     with server() as remote:
-        found = remote.json("POST", _of(name, "stages", stage, "rejudge"), json=body)
+        found = remote.json("POST", of(name, "stages", stage, "rejudge"), json=body)
     if not yes and not found["submissions"]:
         stop(Exit.FAILED, "nothing of that kind was submitted")
     click.echo(f"{found['submissions']} submissions {'are' if yes else 'would be'} judged again")
-
-
-commands = [course]

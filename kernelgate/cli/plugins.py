@@ -14,7 +14,7 @@ BUILT_IN = (
     ("client", "kernelgate.cli.submitting:commands"),
     ("reading", "kernelgate.cli.reading:commands"),
     ("login", "kernelgate.cli.login:commands"),
-    ("courses", "kernelgate.cli.courses:commands"),
+    ("courses", "kernelgate.cli.course_marks:commands"),
     ("accounts", "kernelgate.cli.accounts:commands"),
 )
 """Our own plug-ins, in the form of an entry point: (name, "module:attribute")."""

@@ -83,6 +83,13 @@ DOINGS = (
     Doing("POST", "/courses/{course}/announcements/{number}/remove", STAFF, {}),
     Doing("POST", "/courses/{course}/submissions/{id}/rejudge", STAFF, {}),
     Doing("POST", "/courses/{course}/submissions/{id}/hide", STAFF, {"hidden": True}),
+    Doing("GET", "/courses/{course}/grid", STAFF),
+    Doing("GET", "/courses/{course}/points", STAFF),
+    Doing("GET", "/courses/{course}/changes", STAFF),
+    Doing("GET", "/courses/{course}/people/{handle}", STAFF),
+    Doing("GET", "/courses/{course}/people/{handle}/{stage}", STAFF),
+    Doing("POST", "/courses/{course}/people/{handle}/{stage}/points", INSTRUCTOR, {"points": 2, "reason": "shown"}),
+    Doing("POST", "/courses/{course}/stages/{stage}/mark", INSTRUCTOR, {}),
 )
 ELSEWHERE = {"GET /courses", "POST /courses", "POST /join/{secret}"}
 """Routes that are of no one course; tests of their own."""
@@ -138,8 +145,8 @@ def test_every_route_role_and_course(api: Api, people: dict[str, httpx.Client]) 
             if who == "administrator" or (who in SEATS and SEATS.index(who) >= SEATS.index(doing.least)):
                 right = answer.is_success
             else:
-                code = "missing_role" if who in SEATS else "unknown_course"
-                right = answer.status_code in (403, 404) and answer.json()["code"] == code
+                codes = ("missing_role", "unknown_member") if who in SEATS else ("unknown_course",)
+                right = answer.status_code in (403, 404) and answer.json()["code"] in codes
             wrong += (
                 [] if right else [f"{doing.method} {doing.path} as {who}: {answer.status_code} {answer.text[:200]}"]
             )

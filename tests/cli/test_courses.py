@@ -43,6 +43,13 @@ def test_a_course_from_the_command_line(api: Api, signed_in: Callable[[str], Cli
     assert ada.get(f"/submissions/{made}").json()["round"] == 1
     done("rejudge", "gpu", "double", "--yes")
     assert ada.get(f"/submissions/{made}").json()["round"] == 2
+    Graded.finish(made, result_of(Verdict.ACCEPTED))
+    assert done("grid", "gpu").splitlines()[1].split()[:2] == ["ada", "4"]
+    assert "nothing would change" in done("changes", "gpu", "--take", "double")
+    assert done("give", "gpu", "ada", "double", "3.5", "--reason", "shown") == "ada  double  3.5 points\n"
+    assert done("points", "gpu", "--csv").splitlines()[1].startswith("ada,")
+    assert made in done("timeline", "gpu", "ada", "double")
+    assert done("grid", "gpu", "--stuck") == ""
     assert "frozen since" in done("freeze", "gpu", "double")
     assert done("freeze", "gpu", "double", "--thaw") == "thawed\n"
     done("seat", "gpu", "ada", "--remove")

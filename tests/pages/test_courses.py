@@ -95,3 +95,46 @@ def test_members_see_the_board_and_the_staff_judges_again_from_it(site: Site) ->
     assert "9.00×" not in check(pupil.get(address))
     check(pupil.get("/courses/gpu/members"), 403)
     check(pupil.get("/courses/gpu/settings"), 403)
+
+
+def test_the_grid_sorts_and_filters_without_a_script_and_opens_timelines(site: Site) -> None:
+    _, teacher = site.sign_in("greta", Role.INSTRUCTOR)
+    people = {handle: site.sign_in(handle) for handle in ("ada", "bob", "eva")}
+    form = {"csrf_token": csrf(check(teacher.get("/courses")))}
+    check(teacher.post("/courses", data={**form, "name": "gpu", "title": "GPU programming", "late_days": "0"}))
+    rules = {"place": "1", "rule": "thresholds", "steps": "1.8: 5, 3: 10"}
+    check(teacher.post("/courses/gpu/stages/online_attention", data={**form, **rules}))
+    check(
+        teacher.post("/courses/gpu/members", data={**form, "lines": "ada, <b>Ada</b>, red\nbob\neva", "role": "member"})
+    )
+    with transaction() as database:
+        for n, speedup in enumerate((1.9, 3.2)):
+            timed = samples.timed(site.gated, speedup)
+            samples.submission(
+                database, people["bob"][0], site.gated, timed, source=f"// {n}\n".encode(), minutes_ago=9 - n
+            )
+        samples.submission(database, people["ada"][0], site.gated, samples.timed(site.gated, 2.0))
+    text = check(teacher.get("/courses/gpu/grid"))
+    assert "&lt;b&gt;Ada&lt;/b&gt;" in text
+    assert re.findall(r'<th scope="row">(\w+)', text) == ["ada", "bob", "eva"]
+    assert re.findall(r'<th scope="row">(\w+)', check(teacher.get("/courses/gpu/grid?sort=points"))) == [
+        "bob",
+        "ada",
+        "eva",
+    ]
+    assert re.findall(r'<th scope="row">(\w+)', check(teacher.get("/courses/gpu/grid?show=idle"))) == ["eva"]
+    assert re.findall(r'<th scope="row">(\w+)', check(teacher.get("/courses/gpu/grid?search=RED"))) == ["ada"]
+    assert "Nobody matches" in check(teacher.get("/courses/gpu/grid?search=%3Cscript%3E"))
+    link = re.search(r'<a href="(people/bob/online_attention)"', text)
+    assert link
+    shown = check(teacher.get(f"/courses/gpu/{link[1]}"))
+    assert "10 points" in shown
+    assert "2 timed submissions" in shown
+    assert "+1 −1 lines since the attempt before" in shown
+    own = check(people["bob"][1].get(f"/courses/gpu/{link[1]}"))
+    assert "Points by hand" not in own
+    assert "<b>10</b> points so far" in check(people["bob"][1].get("/courses/gpu"))
+    check(people["ada"][1].get(f"/courses/gpu/{link[1]}"), 404)
+    given = check(teacher.post(f"/courses/gpu/{link[1]}/points", data={**form, "points": "7", "reason": "shown <i>"}))
+    assert "Given by hand: shown &lt;i&gt;" in given
+    assert "Nothing would change" in check(teacher.get("/courses/gpu/changes"))

@@ -1,0 +1,146 @@
+"""What attempts are worth: by a stage's rule, less for being late or paid with late days in the way that gives most.
+
+Each person has the course's late days for what they do alone, each team has them for what it does jointly. How they are spent
+is worked out over all stages at once; among ways of equal worth the one with the fewest days counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from api.courses.attempts import Attempt, Judging, Place, Term
+from kernelgate.models import CourseStage, LateRule, PointsRule
+from kernelgate.stages import Stage
+from kernelgate.verdicts import Verdict, passing
+
+_RIGHT = frozenset({Verdict.ACCEPTED, Verdict.CORRECT, Verdict.GATE_MISSED})
+Judged = Callable[[Attempt], Judging | None]
+
+
+class Mark(NamedTuple):
+    """Points of a person in a stage. attempt: the one that earned them; days: late days that it costs; late: days it was late;
+    override: the reason of points given by hand."""
+
+    points: float
+    attempt: str | None = None
+    days: int = 0
+    late: int = 0
+    override: str | None = None
+
+
+def as_fixed(attempt: Attempt) -> Judging | None:
+    return attempt.fixed
+
+
+def as_judged_now(attempt: Attempt) -> Judging | None:
+    return attempt.now
+
+
+def marks(term: Term, stages: Mapping[str, Stage], judged: Judged = as_fixed) -> dict[Place, Mark]:
+    """Of every member in every stage of the course. Of a stage whose folder is gone, what passes is what was accepted."""
+    best = {rules.stage: _fastest(term, rules, judged) for rules in term.rules if rules.rule == PointsRule.RATIO}
+    found: dict[Place, Mark] = {}
+    for members, teamed in _units(term):
+        rows = [rules for rules in term.rules if rules.joint == teamed or (rules.joint and not term.team(members[0]))]
+        options = [
+            _options(term, rules, members, stages.get(rules.stage), judged, best.get(rules.stage, {})) for rules in rows
+        ]
+        for rules, mark in zip(rows, spend(options, term.course.late_days), strict=True):
+            for member in members:
+                found[member, rules.stage] = mark
+    for place, given in term.overrides.items():
+        if place in found:
+            found[place] = Mark(given.points, override=given.reason)
+    return found
+
+
+def _units(term: Term) -> list[tuple[list[int], bool]]:
+    """Who earns and pays together: everybody alone, and each team, which is told by True."""
+    teams: dict[int, list[int]] = {}
+    for each in term.people:
+        if each.team:
+            teams.setdefault(each.team, []).append(each.id)
+    return [*(([each.id], False) for each in term.people), *((members, True) for members in teams.values())]
+
+
+def _fastest(term: Term, rules: CourseStage, judged: Judged) -> dict[str | None, float]:
+    """By GPU model, the best speedup in the course that counts."""
+    found: dict[str | None, float] = {}
+    for person in term.people:
+        for attempt in term.attempts.get((person.id, rules.stage), ()):
+            now = judged(attempt)
+            if (
+                now is not None
+                and now.speedup
+                and now.verdict in _RIGHT
+                and not attempt.apart
+                and _in_time(rules, attempt)
+            ):
+                found[attempt.gpu_model] = max(found.get(attempt.gpu_model, 0.0), now.speedup)
+    return found
+
+
+def _in_time(rules: CourseStage, attempt: Attempt) -> bool:
+    return attempt.days_late == 0 or (rules.late != LateRule.NONE and attempt.days_late <= rules.late_limit)
+
+
+def _options(
+    term: Term,
+    rules: CourseStage,
+    members: Iterable[int],
+    stage: Stage | None,
+    judged: Judged,
+    fastest: Mapping[str | None, float],
+) -> list[Mark]:
+    """The best mark for each number of late days that is worth paying, fewest days first; the first costs none."""
+    passes = passing(gated=stage is not None and stage.spec.gate is not None)
+    best: dict[int, Mark] = {0: Mark(0.0)}
+    attempts = [each for member in members for each in term.attempts.get((member, rules.stage), ())]
+    for attempt in sorted(attempts, key=lambda each: (each.at, each.id)):
+        now = judged(attempt)
+        if now is None or attempt.apart or not _in_time(rules, attempt):
+            continue
+        worth = _worth(rules, now, passes, fastest.get(attempt.gpu_model, 0.0))
+        late = attempt.days_late
+        if rules.late == LateRule.PENALTY:
+            worth *= max(0.0, 1 - rules.late_percent * late / 100)
+        days = late if rules.late == LateRule.DAYS else 0
+        if worth > best.get(days, best[0]).points:
+            best[days] = Mark(round(worth, 4), attempt.id, days, late)
+    options = [best[0]]
+    for days in sorted(best)[1:]:
+        if best[days].points > options[-1].points:
+            options.append(best[days])
+    return options
+
+
+def _worth(rules: CourseStage, now: Judging, passes: frozenset[Verdict], fastest: float) -> float:
+    match rules.rule:
+        case PointsRule.THRESHOLDS:
+            speedup = now.speedup or 0.0
+            reached = [
+                worth
+                for least, worth in rules.steps
+                if (now.verdict in passes if least == 0 else now.verdict in _RIGHT and speedup >= least)
+            ]
+            return max(reached, default=0.0)
+        case PointsRule.RATIO:
+            return rules.points * now.speedup / fastest if now.speedup and fastest and now.verdict in _RIGHT else 0.0
+        case PointsRule.CASES:
+            return rules.points * (1.0 if now.verdict in passes else now.share)
+    return rules.points if now.verdict in passes else 0.0
+
+
+def spend(options: list[list[Mark]], budget: int) -> list[Mark]:
+    """One option of each stage, so that the points are the most that the budget of days can buy, for the fewest days."""
+    ways: dict[int, tuple[float, list[Mark]]] = {0: (0.0, [])}
+    for stage in options:
+        extended: dict[int, tuple[float, list[Mark]]] = {}
+        for spent, (points, chosen) in ways.items():
+            for mark in stage:
+                days = spent + mark.days
+                if days <= budget and points + mark.points > extended.get(days, (-1.0, []))[0]:
+                    extended[days] = (points + mark.points, [*chosen, mark])
+        ways = extended
+    return max(ways.items(), key=lambda way: (round(way[1][0], 6), -way[0]))[1][1]
