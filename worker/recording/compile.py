@@ -20,6 +20,7 @@ from worker.judging.frames import printable
 from worker.judging.job import Job
 from worker.recording import kept
 from worker.recording.cubin import Cubin, MalformedCubinError, read_cubin
+from worker.recording.diagnostics import with_columns
 from worker.recording.memory_of_kernels import check_variables
 from worker.recording.native import cuda_root, host_compiler
 from worker.recording.nvcc import at_once
@@ -87,7 +88,7 @@ def _made(job: Job, command: tuple[str, ...], texts: Mapping[str, bytes], stem: 
         cancelled=job.cancelled,
     )
     said = finished.stdout + finished.stderr
-    job.log = _readable(said)
+    job.log = with_columns(_readable(said), f"{stem}.cu", job.source)
     if finished.end is not End.EXITED:
         raise _stopped(job, finished)
     if finished.exit_code or not {f"{stem}.so", f"{stem}.cubin"} <= finished.files.keys():

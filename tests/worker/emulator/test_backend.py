@@ -26,7 +26,7 @@ SEED = "5eed" * 8
 SUBMISSIONS = {
     "contract_violation/workspace_static.cu": "take 16,777,216 bytes",
     "runtime_error/reads_device_pointer.cu": "signal 11; device pointers cannot be read there",
-    "compile_error/syntax.cu": "attention.cu(11): error: ",
+    "compile_error/syntax.cu": "attention.cu:11:",
     "gate_missed/cached_by_content.cu": "Both calls were made by one process",
     "wrong_answer/racing_sum.cu": "took the threads in another order",
     "wrong_answer/inline_ptx_alpha_missing_on_l.cu": "Alpha is missing on l",
