@@ -96,7 +96,7 @@ def _attention() -> Iterator[Kernel]:
     headers = {name: text for name, text in stage.provided.items() if name.endswith(".h")}
     for path in [f"{name}.cu" for name in ATTENTION] + [f"submissions/accepted/{name}.cu" for name in STYLES]:
         name = f"attention {path.split('/')[0] if '/attention' in path else Path(path).stem}"
-        source, outputs = (stage.folder / path).read_text(), {"out": (TOKENS * 512, "float32")}
+        source, outputs = stage.text(path), {"out": (TOKENS * 512, "float32")}
         yield Kernel(name, stage.spec.seam.signature, source, inputs, outputs, {"tokens": TOKENS}, headers)
 
 

@@ -303,10 +303,9 @@ static void visit_words(Cell* cells, size_t offset, Fibre& me, Block& block, con
 
 extern "C" char __executable_start, _end;
 
-static bool ignored(const Worker& w, const Fibre& me, const char* p) {
+static bool ignored(const Fibre& me, const char* p) {
   if (p >= me.stack && p < me.stack + kStackSize) return true;
-  if (p >= &__executable_start && p < &_end) return true;                            // constants and the host's own variables
-  if (p >= w.host_stack_low && p < w.host_stack_high) return true;                   // a kernel's arguments
+  if (p >= &__executable_start && p < &_end) return true;                            // constants, a kernel's arguments
   return p >= (const char*)&threadIdx - 8192 && p < (const char*)&threadIdx + 8192;  // thread indices
 }
 
@@ -366,7 +365,7 @@ void check_access(const void* address, unsigned size, Access access, const void*
     if (!array) {
       const Variable* variable = variable_at(address);
       if (variable) return check_variable(*variable, *me, block, p, size, access, pc);
-      if (ignored(w, *me, p)) return;
+      if (ignored(*me, p)) return;
       found("out_of_bounds", here(pc, 0), format("a %s of %u bytes at ", word(access), size) + describe(address, size) + "; a kernel can use device memory only");
     }
     if (p < array->data || p + size > array->data + array->size)

@@ -11,8 +11,6 @@ using emulator::check_access;
   void __tsan_write##n(void* a) { check_access(a, n, Access::Write, PC); }                                              \
   void __tsan_unaligned_read##n(void* a) { check_access(a, n, Access::Read, PC); }                                      \
   void __tsan_unaligned_write##n(void* a) { check_access(a, n, Access::Write, PC); }                                    \
-  void __tsan_read##n##_pc(void* a, void* pc) { check_access(a, n, Access::Read, pc); }                                 \
-  void __tsan_write##n##_pc(void* a, void* pc) { check_access(a, n, Access::Write, pc); }                               \
   void __tsan_volatile_read##n(void* a) { emulator::check_volatile(a, n, false, PC); }                                  \
   void __tsan_volatile_write##n(void* a) { emulator::check_volatile(a, n, true, PC); }                                  \
   void __tsan_unaligned_volatile_read##n(void* a) { emulator::check_volatile(a, n, false, PC); }                        \

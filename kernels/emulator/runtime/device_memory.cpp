@@ -19,8 +19,8 @@ static std::map<uintptr_t, Array*>& arrays() {
 }
 static Variable* variables;
 
-Variable::Variable(const void* address_, size_t size_, const char* name_, int line_, bool constant_)
-    : address(address_), size(size_), name(name_), line(line_), constant(constant_), next(variables) { variables = this; }
+Variable::Variable(const void* address_, size_t size_, const char* name_, bool constant_)
+    : address(address_), size(size_), name(name_), constant(constant_), next(variables) { variables = this; }
 
 Array* new_array(size_t size, const std::string& name, uintptr_t wanted) {
   const size_t body = (size + kGuardPage - 1 + kAlignment) / kGuardPage * kGuardPage;
@@ -80,9 +80,6 @@ void verify_margins() {
 #endif
 }
 
-// Where a variable is declared, if that is known: PTX does not say.
-static std::string in_line(int line) { return line ? format(", line %d", line) : ""; }
-
 std::string describe(const void* address, size_t size) {
   if (Array* array = array_at(address)) {
     const long offset = (long)((const char*)address - array->data);
@@ -99,11 +96,11 @@ std::string describe(const void* address, size_t size) {
     for (const SharedVariable* v : worker->block->touched)
       if (v->offset <= offset && (!best || v->offset > best->offset)) best = v;
     if (best && offset + (long)size > best->offset + (long)best->size)
-      return format("%ld bytes past the end of the shared variable %s (%zu bytes%s)", offset + (long)size - best->offset - (long)best->size, best->name, best->size, in_line(best->line).c_str());
-    if (best) return format("byte %ld of the shared variable %s (%zu bytes%s)", offset - best->offset, best->name, best->size, in_line(best->line).c_str());
+      return format("%ld bytes past the end of the shared variable %s (%zu bytes)", offset + (long)size - best->offset - (long)best->size, best->name, best->size);
+    if (best) return format("byte %ld of the shared variable %s (%zu bytes)", offset - best->offset, best->name, best->size);
     return "shared memory that belongs to no variable";
   }
-  if (const Variable* v = variable_at(address)) return format("byte %ld of the variable %s (%zu bytes%s)", (long)((const char*)address - (const char*)v->address), v->name, v->size, in_line(v->line).c_str());
+  if (const Variable* v = variable_at(address)) return format("byte %ld of the variable %s (%zu bytes)", (long)((const char*)address - (const char*)v->address), v->name, v->size);
   if ((uintptr_t)address < 4096) return "a null pointer";
   return format("%p, which is no device memory", address);
 }

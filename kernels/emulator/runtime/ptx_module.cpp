@@ -1,4 +1,4 @@
-// What translated PTX asks of the runtime beyond what rewritten kernels do: its tables, shared-memory offsets, numbered
+// What translated PTX asks of the runtime: its tables, shared-memory offsets, numbered
 // barriers, the workspace of a grid's barrier, and printf with arguments in a buffer.
 #include "ptx/module.h"
 
@@ -18,7 +18,7 @@ static Global* globals;
 Kernel::Kernel(const char* name_, const char* shown_, void (*run_)(void*), dim3 cluster_)
     : name(name_), shown(shown_), run(run_), cluster(cluster_), next(kernels) { kernels = this; }
 Global::Global(const char* name_, void* address_, size_t size_, bool constant)
-    : name(name_), address(address_), size(size_), announced(address_, size_, name_, 0, constant), next(globals) { globals = this; }
+    : name(name_), address(address_), size(size_), announced(address_, size_, name_, constant), next(globals) { globals = this; }
 const Kernel* kernel(const char* name) {
   for (const Kernel* k = kernels; k; k = k->next)
     if (!strcmp(k->name, name)) return k;
@@ -39,7 +39,7 @@ uint32_t shared_size() {
   for (const SharedVariable* variable : worker->block->touched) size += variable->size;
   return (uint32_t)size;
 }
-static SharedVariable reserved = {1024, 128, "the system's part of shared memory", 0, -1};
+static SharedVariable reserved = {1024, 128, "the system's part of shared memory", -1};
 // It starts as zero: cooperative_groups counts arrivals there without having written it, and what orders the warps that
 // exchange values there is the group's own affair, so that no race is looked for.
 uint32_t reserved_offset() {
@@ -67,7 +67,7 @@ void (*callable(uint64_t at, int results, int parameters, int line))() {
 // `bar.sync 3, 64`: a phase ends with the stated number of arrivals, whoever they are. The state lies in shared memory, where
 // a block starts with all bits set.
 static const uint32_t kBarriers = 16;
-static SharedVariable barriers = {sizeof(BarrierState) * kBarriers, 8, "the block's numbered barriers", 0, -1};
+static SharedVariable barriers = {sizeof(BarrierState) * kBarriers, 8, "the block's numbered barriers", -1};
 
 void named_barrier(uint32_t number, uint32_t threads, bool waits, int line) {
   if (number >= kBarriers) found("barrier_object", here(nullptr, line), format("there is no barrier %u; a block has %u", number, kBarriers));

@@ -48,15 +48,6 @@ Worker& this_worker() {
   if (!worker) {
     worker = new Worker;
     worker->order = configuration().order;
-    pthread_attr_t attributes;
-    void* low = nullptr;
-    size_t size = 0;
-    if (!pthread_getattr_np(pthread_self(), &attributes)) {
-      pthread_attr_getstack(&attributes, &low, &size);
-      pthread_attr_destroy(&attributes);
-    }
-    worker->host_stack_low = (char*)low;
-    worker->host_stack_high = (char*)low + size;
     prepare_thread();
   }
   return *worker;

@@ -117,7 +117,6 @@ struct Worker {
   Fibre* fibre = nullptr;
   Order order = Order::Forward;
   void* scheduler_pointer = nullptr;
-  const char *host_stack_low = nullptr, *host_stack_high = nullptr;
   std::vector<Block*> idle;
   uint64_t switches = 0;
   bool collective = false;  // a warp operation is computing over other lanes' stacks

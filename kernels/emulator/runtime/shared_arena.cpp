@@ -15,7 +15,7 @@ static void assign_offset(SharedVariable& variable) {
   if (variable.offset >= 0) return;
   const long size = ((long)variable.size + kLine - 1) / kLine * kLine;
   if (top + size + kLine > (long)kDynamicOffset)
-    found("shared_memory", here(nullptr, variable.line), format("the __shared__ variables of this file take more than %zu bytes", kDynamicOffset));
+    found("shared_memory", here(nullptr, 0), format("the __shared__ variables of this file take more than %zu bytes", kDynamicOffset));
   __atomic_store_n(&variable.offset, top, __ATOMIC_RELEASE);
   top += size + kLine;
 }
@@ -24,9 +24,9 @@ static void first_use(Block& block, SharedVariable& variable) {
   size_t total = variable.size;
   for (const SharedVariable* other : block.touched) total += other->size;
   if (total > kSharedPerBlock)
-    found("shared_memory", here(nullptr, variable.line), format("the block's static __shared__ variables take %zu bytes; at most %zu are allowed (use dynamic shared memory)", total, kSharedPerBlock));
+    found("shared_memory", here(nullptr, 0), format("the block's static __shared__ variables take %zu bytes; at most %zu are allowed (use dynamic shared memory)", total, kSharedPerBlock));
   if (total + block.launch->request.shared > kSharedOptIn)
-    found("shared_memory", here(nullptr, variable.line), format("the block takes %zu bytes of shared memory; at most %zu are there", total + block.launch->request.shared, kSharedOptIn));
+    found("shared_memory", here(nullptr, 0), format("the block takes %zu bytes of shared memory; at most %zu are there", total + block.launch->request.shared, kSharedOptIn));
   block.touched.push_back(&variable);
   char* address = block.arena + variable.offset;
   memset(address, 0xff, variable.size);
@@ -34,7 +34,6 @@ static void first_use(Block& block, SharedVariable& variable) {
 }
 
 void* shared_address(SharedVariable& variable) {
-  if (!current_fibre()) found("host_code", here(nullptr, variable.line), format("the shared variable %s was used by host code", variable.name));
   if (__builtin_expect(__atomic_load_n(&variable.offset, __ATOMIC_ACQUIRE) < 0, 0)) assign_offset(variable);
   Block& block = *worker->block;
   for (const SharedVariable* known : block.touched)  // a handful: a search through them is the fastest lookup
@@ -44,7 +43,6 @@ void* shared_address(SharedVariable& variable) {
 }
 
 void* dynamic_shared() {
-  if (!current_fibre()) found("host_code", Site(), "dynamic shared memory was used by host code");
   return worker->block->arena + kDynamicOffset;
 }
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Arrays = dict[str, Array]
 KERNELS = Path(__file__).parent / "kernels"
-CTYPES = {"float32": "float", "float16": "__half", "int32": "int", "uint32": "unsigned", "uint16": "__nv_bfloat16"}
+CTYPES = {"float32": "float", "float16": "__half", "int32": "int", "uint32": "unsigned"}
 
 
 @dataclass(frozen=True)
@@ -73,52 +73,9 @@ def arrays(**makers: Callable[[np.random.Generator], Array]) -> Callable[[np.ran
     return lambda rng: {name: make(rng) for name, make in makers.items()}
 
 
-def bf16(values: Array) -> Array:
-    """float32 values rounded to nearest even bfloat16, as their bits."""
-    bits = values.astype(np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
-
-
-def from_bf16(bits: Array) -> Array:
-    return (bits.astype(np.uint32) << 16).view(np.float32)
-
-
 def _softmax(x: Array) -> Array:
     shifted = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
     return shifted / shifted.sum(axis=1, keepdims=True)
-
-
-def _layer_norm(a: Arrays) -> Arrays:
-    x = a["x"].astype(np.float64)
-    centred = x - x.mean(axis=1, keepdims=True)
-    scale = 1 / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
-    return {"y": centred * scale * a["gain"] + a["shift"]}
-
-
-def _stencil(a: Arrays) -> Arrays:
-    padded = np.pad(a["in"].astype(np.float64), 1)
-    sides = padded[1:-1, :-2] + padded[1:-1, 2:]
-    ends = padded[:-2, 1:-1] + padded[2:, 1:-1]
-    return {"out": 0.5 * padded[1:-1, 1:-1] + 0.125 * sides + 0.25 * ends}
-
-
-def _bitonic(a: Arrays) -> Arrays:
-    x = a["in"]
-    return {"out": np.concatenate([np.sort(x[at : at + 512]) for at in range(0, x.size, 512)])}
-
-
-def _sparse_inputs(rng: np.random.Generator) -> Arrays:
-    lengths = rng.integers(0, 40, 50)
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    columns = rng.integers(0, 70, starts[-1]).astype(np.int32)
-    values = rng.standard_normal(starts[-1]).astype(np.float32)
-    return {"starts": starts, "columns": columns, "values": values, "x": rng.standard_normal(70).astype(np.float32)}
-
-
-def _sparse(a: Arrays) -> Arrays:
-    products = a["values"].astype(np.float64) * a["x"][a["columns"]]
-    sums = [products[a["starts"][row] : a["starts"][row + 1]].sum() for row in range(50)]
-    return {"y": np.array(sums)}
 
 
 def _collatz(a: Arrays) -> Arrays:
@@ -145,62 +102,9 @@ def _half2(a: Arrays) -> Arrays:
     return {"out": exact.astype(np.float16)}
 
 
-def _bf16_scale(a: Arrays) -> Arrays:
-    product = from_bf16(bf16(from_bf16(a["x"]) * from_bf16(bf16(np.array([0.3])))))
-    return {"y": bf16(product + np.float32(1.0))}
-
-
 def _compaction(a: Arrays) -> Arrays:
     kept = a["x"][a["x"] > 0]
     return {"out": kept, "counts": np.array([kept.size, a["x"].size - kept.size])}
-
-
-def _mix(a: Arrays) -> Arrays:
-    """The hash of integer_functions.cu, value by value in Python's integers."""
-    word = (1 << 32) - 1
-
-    def signed(v: int) -> int:
-        return v - (1 << 32) if v >> 31 else v
-
-    def byte_perm(x: int, y: int, selector: int) -> int:
-        both = x | y << 32
-        return sum((both >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i for i in range(4))
-
-    def one(v: int) -> int:
-        h = int(f"{v:032b}"[::-1], 2) ^ byte_perm(v, ~v & word, 0x3715)
-        leading = 32 - v.bit_length()
-        first = (v & -v).bit_length()
-        h = h + v.bit_count() * 131 + leading * 17 + first & word
-        h ^= ((h << 13 | v >> 19) & word) + (v * 2654435761 >> 32) & word
-        low = v & 0xFFFFFF
-        low = low - (1 << 24) if low >> 23 else low
-        dots = sum((b - 256 if b > 127 else b) * c for b, c in zip(v.to_bytes(4, "little"), (4, 3, 2, 1), strict=True))
-        h = h + low * 77 + dots + 5 & word
-        h ^= int(np.rint(np.float32(v >> 8) * np.float32(0.37))) + (v & 0x7FFFFF) & word
-        return h + min(v, 12345) - max(signed(v), -7) & word
-
-    return {"out": np.array([one(int(v)) for v in a["x"]], dtype=np.uint32)}
-
-
-def _votes(a: Arrays) -> Arrays:
-    """votes.cu lane by lane, in numpy's wrapping 32-bit integers."""
-    told = []
-    for warp in np.pad(a["x"], (0, -a["x"].size % 32)).reshape(-1, 32).astype(np.int64):
-        lane = np.arange(32)
-        halves = warp.reshape(2, 16)
-        h = np.full(32, 3 * int((warp > -90).all())) + 5 * np.repeat((halves > 80).any(axis=1), 16)
-        parts = [
-            np.full(32, warp.sum()),
-            np.repeat(halves.max(axis=1) - halves.min(axis=1), 16),
-            np.full(32, np.bitwise_xor.reduce(warp) & 0xFF),
-            warp[5] + warp[lane // 8 * 8 + 3],
-            np.where(lane >= 2, warp[lane - 2], warp) + np.where(lane % 4 >= 1, warp[lane - 1], warp),
-            np.full(32, 1 + 16),
-        ]
-        for part in parts:
-            h = h * 31 + part
-        told.append(h)
-    return {"out": np.concatenate(told)[: a["x"].size].astype(np.uint32).view(np.int32)}
 
 
 def _pipeline(a: Arrays) -> Arrays:
@@ -232,30 +136,12 @@ SAMPLES = (
         {"n": 1500},
     ),
     Sample(
-        "transpose",
-        arrays(**{"in": normal(70, 45)}),
-        {"out": (3150, "float32")},
-        lambda a: {"out": a["in"].T},
-        {"rows": 70, "columns": 45},
-    ),
-    Sample(
         "matmul",
         arrays(a=normal(70, 33), b=normal(33, 90)),
         {"c": (6300, "float32")},
         lambda a: {"c": a["a"].astype(np.float64) @ a["b"]},
         {"m": 70, "n": 90, "k": 33},
         1e-6,
-    ),
-    Sample(
-        "wmma_matmul",
-        lambda rng: {
-            "a": rng.standard_normal((48, 64)).astype(np.float16),
-            "b": rng.standard_normal((32, 64)).astype(np.float16),
-        },
-        {"c": (48 * 32, "float32")},
-        lambda a: {"c": 0.5 * a["a"].astype(np.float64) @ a["b"].T},
-        {"m": 48, "n": 32, "k": 64},
-        2e-6,
     ),
     Sample(
         "softmax",
@@ -266,39 +152,12 @@ SAMPLES = (
         1e-6,
     ),
     Sample(
-        "layer_norm",
-        arrays(x=normal(5, 130), gain=normal(130), shift=normal(130)),
-        {"y": (650, "float32")},
-        _layer_norm,
-        {"rows": 5, "width": 130},
-        1e-6,
-    ),
-    Sample(
-        "histogram",
-        arrays(x=integers(0, 64, 3000)),
-        {"bins": (64, "uint32")},
-        lambda a: {"bins": np.bincount(a["x"], minlength=64)},
-        {"n": 3000},
-    ),
-    Sample(
         "producer_consumer",
         arrays(x=normal(7 * 96)),
         {"y": (7 * 96, "float32")},
         lambda a: {"y": a["x"] * a["x"]},
         {"chunks": 7},
     ),
-    Sample(
-        "stencil",
-        arrays(**{"in": normal(37, 50)}),
-        {"out": (1850, "float32")},
-        _stencil,
-        {"height": 37, "width": 50},
-        1e-6,
-    ),
-    Sample(
-        "bitonic_sort", arrays(**{"in": integers(-1000, 1000, 1200)}), {"out": (1200, "int32")}, _bitonic, {"n": 1200}
-    ),
-    Sample("sparse_product", _sparse_inputs, {"y": (50, "float32")}, _sparse, {"rows": 50}, 1e-6),
     Sample("work_queue", arrays(items=integers(1, 3000, 300)), {"steps": (300, "int32")}, _collatz, {"n": 300}),
     Sample(
         "half2_axpy",
@@ -309,9 +168,6 @@ SAMPLES = (
         {"out": (301, "float16")},
         _half2,
         {"n": 301, "a": 0.7},
-    ),
-    Sample(
-        "bf16_scale", lambda rng: {"x": bf16(rng.standard_normal(200))}, {"y": (200, "uint16")}, _bf16_scale, {"n": 200}
     ),
     Sample(
         "jacobi",
@@ -339,13 +195,6 @@ SAMPLES = (
         "big_shared", arrays(x=normal(9000)), {"out": (9000, "float32")}, lambda a: {"out": a["x"][::-1]}, {"n": 9000}
     ),
     Sample(
-        "integer_functions",
-        arrays(x=integers(0, 1 << 32, 400, dtype="uint32")),
-        {"out": (400, "uint32")},
-        _mix,
-        {"n": 400},
-    ),
-    Sample(
         "streams",
         arrays(x=normal(333)),
         {"y": (333, "float32")},
@@ -359,7 +208,6 @@ SAMPLES = (
         _compaction,
         {"n": 700},
     ),
-    Sample("votes", arrays(x=integers(-99, 99, 200)), {"out": (200, "int32")}, _votes, {"n": 200}),
     Sample("pipeline", arrays(x=normal(7 * 32 * 4)), {"y": (32, "float32")}, _pipeline, {"tiles": 7}, 1e-6),
     Sample(
         "questions",

@@ -11,7 +11,7 @@ from tests.worker.emulator.merged import Merged, merge
 from tests.worker.emulator.samples import SAMPLES, Sample
 from worker.emulator.toolchain import Pass
 
-TAKE_TURNS = ("histogram", "work_queue", "look_back", "compaction", "jacobi", "pipeline", "producer_consumer")
+TAKE_TURNS = ("work_queue", "look_back", "compaction", "jacobi", "pipeline", "producer_consumer")
 SERIAL = [sample for sample in SAMPLES if sample.name in TAKE_TURNS]
 """Their blocks take turns on one worker, and so would all others that share a file with them."""
 BESIDE = [sample for sample in SAMPLES if sample not in SERIAL]

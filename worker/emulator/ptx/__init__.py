@@ -167,7 +167,7 @@ def _cluster(it: Function) -> str:
 def _shared(name: str, each: Variable) -> str:
     align = max(each.align, size_of(each, one=True))
     shown = quoted(plain_name(each.name))
-    return f"::emulator::SharedVariable {name} = {{{size_of(each)}, {align}, {shown}, 0, -1}};"
+    return f"::emulator::SharedVariable {name} = {{{size_of(each)}, {align}, {shown}, -1}};"
 
 
 def plain_name(mangled: str) -> str:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .tree import Address, Group, Instruction, Name, Not, Number, Operand, Pair, Statement
+from .tree import Instruction, Name, Number, Operand, Pair, Statement, leaves, names
 
 COMBINING = re.compile(r"(add|min|max)(\.rn)?(\.ftz)?\.(f32|s32|u32)|(and|or|xor)\.b32")
 SHUFFLE = "shfl.sync.bfly.b32"
@@ -62,25 +62,7 @@ def chains(body: Sequence[Statement]) -> dict[int, Chain]:
 
 
 def _names(statement: Statement) -> Iterator[str]:
-    """Every name that an instruction reads or writes, as often as it stands there."""
-    waiting: list[Operand] = []
-    if isinstance(statement, Instruction):
-        waiting = [*statement.operands, *([statement.guard] if statement.guard is not None else [])]
-    while waiting:
-        operand = waiting.pop()
-        match operand:
-            case Name():
-                yield operand.text
-            case Not():
-                waiting.append(operand.of)
-            case Pair():
-                waiting += [operand.first, operand.second]
-            case Group():
-                waiting += operand.items
-            case Address():
-                waiting.append(operand.base)
-            case _:
-                pass
+    return names(statement) if isinstance(statement, Instruction) else iter(())
 
 
 def _constants(body: Sequence[Statement]) -> Iterator[tuple[str, int]]:
@@ -89,27 +71,14 @@ def _constants(body: Sequence[Statement]) -> Iterator[tuple[str, int]]:
         operand.text
         for each in body
         if isinstance(each, Instruction) and each.operands
-        for operand in _targets(each.operands[0])
+        for operand in leaves(each.operands[0])
+        if isinstance(operand, Name)
     )
     for each in body:
         if isinstance(each, Instruction) and each.opcode in MOVES and each.guard is None and len(each.operands) == 2:
             to, value = each.operands
             if isinstance(to, Name) and isinstance(value, Number) and written[to.text] == 1:
                 yield to.text, value.value
-
-
-def _targets(operand: Operand) -> Iterator[Name]:
-    match operand:
-        case Name():
-            yield operand
-        case Pair():
-            yield from _targets(operand.first)
-            yield from _targets(operand.second)
-        case Group():
-            for item in operand.items:
-                yield from _targets(item)
-        case _:
-            pass
 
 
 def _closed(chain: Chain, body: Sequence[Statement], names: Sequence[Counter[str]], total: Mapping[str, int]) -> bool:
@@ -124,7 +93,8 @@ def _closed(chain: Chain, body: Sequence[Statement], names: Sequence[Counter[str
         if at not in chain.kept
         for each in [body[at]]
         if isinstance(each, Instruction)
-        for target in _targets(each.operands[0])
+        for target in leaves(each.operands[0])
+        if isinstance(target, Name)
     }
     return all(inside[name] == total[name] for name in made - result - {"_"})
 
@@ -180,7 +150,7 @@ class _Matcher:
             it = self._instruction(at)
             if it is None:
                 return
-            if it.opcode in MOVES and [each.text for each in _targets(it.operands[0])] == [name]:
+            if it.opcode in MOVES and [*leaves(it.operands[0])] == [Name(name)]:
                 if isinstance(it.operands[1], Name):
                     self.known[it.operands[1].text] = (False, 0)
                 return

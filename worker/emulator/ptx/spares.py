@@ -6,9 +6,9 @@ What such a load brings is looked at only where it is chosen, so memory that not
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from .tree import Address, Group, Instruction, Name, Not, Operand, Pair, Statement
+from .tree import Instruction, Name, Statement, names
 
 
 def spares(body: Sequence[Statement]) -> frozenset[str]:
@@ -23,7 +23,7 @@ def spares(body: Sequence[Statement]) -> frozenset[str]:
     used, chosen = Counter[str](), Counter[str]()
     for it in body:
         if isinstance(it, Instruction):
-            used.update(name for operand in (*it.operands, it.guard) if operand is not None for name in _names(operand))
+            used.update(names(it))
             if it.opcode.startswith("selp."):
                 chosen.update(operand.text for operand in it.operands[1:3] if isinstance(operand, Name))
     return frozenset(
@@ -34,21 +34,3 @@ def spares(body: Sequence[Statement]) -> frozenset[str]:
 def _plain(it: Instruction) -> bool:
     words = set(it.opcode.split("."))
     return it.opcode.startswith("ld.") and not {"volatile", "relaxed", "acquire", "v2", "v4", "param", "const"} & words
-
-
-def _names(operand: Operand) -> Iterator[str]:
-    match operand:
-        case Name(text):
-            yield text
-        case Not(of):
-            yield from _names(of)
-        case Pair(first, second):
-            yield from _names(first)
-            yield from _names(second)
-        case Group(items):
-            for item in items:
-                yield from _names(item)
-        case Address(base):
-            yield from _names(base)
-        case _:
-            pass

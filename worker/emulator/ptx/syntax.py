@@ -29,6 +29,7 @@ from .tree import (
     Statement,
     Targets,
     Variable,
+    leaves,
 )
 
 LIMIT = 8 << 20
@@ -241,15 +242,8 @@ class _Parser:
             self.expect("]")
         values: tuple[Operand, ...] = ()
         if self.accept("="):
-            values = tuple(self._flat(self._operand()))
+            values = tuple(leaves(self._operand()))
         return Variable(space, kind, name, align, count, values, external, numbered)
-
-    def _flat(self, operand: Operand) -> Iterator[Operand]:
-        if isinstance(operand, Group):
-            for item in operand.items:
-                yield from self._flat(item)
-        else:
-            yield operand
 
     # --------------------------------------------------------------------------------------------------- functions
 

@@ -9,11 +9,12 @@ handed on as a result. Values that are only moved, or that a selection or a mask
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from .butterflies import Chain
 from .emitter import Emitter, Register
 from .forms import WIDTHS
-from .tree import Address, Group, Instruction, Name, Not, Operand, Pair
+from .tree import Address, Group, Instruction, Name, Not, Operand, leaves
 
 _SPREADS = re.compile(
     r"(add|sub|mul|mad|fma|div|rem|abs|neg|min|max|mul24|mad24|sad|rcp|sqrt|rsqrt|ex2|lg2|sin|cos|tanh|cvt)\..*"
@@ -95,15 +96,15 @@ def folded(emitter: Emitter, chain: Chain) -> str:
 
 
 def _results(emitter: Emitter, it: Instruction) -> list[str]:
-    targets = [found for operand in _targets(it.operands[:1]) if (found := _register(emitter, operand)) is not None]
+    targets = [found for operand in _leaves(it.operands[:1]) if (found := _register(emitter, operand)) is not None]
     if not targets or it.opcode.startswith("brx"):
         return []
     read = it.operands[1:]
-    if any(_register(emitter, operand) is not None for operand in _targets(read)):
+    if any(_register(emitter, operand) is not None for operand in _leaves(read)):
         if it.opcode.startswith("mov.") and isinstance(it.operands[0], Group):
             return _unpacked(emitter, it.operands[0], read[0])
         if _EXACT.fullmatch(it.opcode):
-            first = _register(emitter, _targets(it.operands[:1])[0])
+            first = _register(emitter, _leaves(it.operands[:1])[0])
             exact = _exact(emitter, it)
             return [f"u_{to.variable} = ({_type(to)})({exact if to is first else '0'});" for to in targets]
         if _SPREADS.fullmatch(it.opcode):
@@ -181,22 +182,12 @@ def _mask(emitter: Emitter, operand: Operand) -> str:
 
 
 def _any(operands: list[Operand], emitter: Emitter) -> str:
-    masks = [_mask(emitter, each) for operand in operands for each in _targets([operand])]
+    masks = [_mask(emitter, each) for operand in operands for each in leaves(operand)]
     return f"({' || '.join(mask for mask in masks if mask != '0') or 'false'})"
 
 
-def _targets(operands: tuple[Operand, ...] | list[Operand]) -> list[Operand]:
-    """The operands with what stands in groups and pairs."""
-    found: list[Operand] = []
-    for operand in operands:
-        match operand:
-            case Group(items):
-                found += _targets(items)
-            case Pair(first, second):
-                found += _targets([first, second])
-            case _:
-                found.append(operand)
-    return found
+def _leaves(operands: Sequence[Operand]) -> list[Operand]:
+    return [each for operand in operands for each in leaves(operand)]
 
 
 def _tracked(statements: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 
@@ -142,3 +143,25 @@ class Function:
 class Module:
     variables: list[Variable] = field(default_factory=list)
     functions: list[Function] = field(default_factory=list)
+
+
+def leaves(operand: Operand) -> Iterator[Operand]:
+    """What stands in groups and pairs, or the operand itself."""
+    match operand:
+        case Group(items):
+            for item in items:
+                yield from leaves(item)
+        case Pair(first, second):
+            yield from leaves(first)
+            yield from leaves(second)
+        case _:
+            yield operand
+
+
+def names(it: Instruction) -> Iterator[str]:
+    """Every name that an instruction reads or writes, as often as it stands there."""
+    for operand in (*it.operands, *((it.guard,) if it.guard is not None else ())):
+        for leaf in leaves(operand):
+            name = leaf.of if isinstance(leaf, Not) else leaf.base if isinstance(leaf, Address) else leaf
+            if isinstance(name, Name):
+                yield name.text

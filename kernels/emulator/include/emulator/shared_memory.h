@@ -6,7 +6,6 @@ namespace emulator {
 struct SharedVariable {
   size_t size, alignment;
   const char* name;
-  int line;
   long offset;  // in the arena; -1 until the first block that reaches it
 };
 void* shared_address(SharedVariable& variable);
@@ -16,10 +15,9 @@ struct Variable {
   const void* address;
   size_t size;
   const char* name;
-  int line;
   bool constant;
   Variable* next;
-  Variable(const void* address, size_t size, const char* name, int line, bool constant);
+  Variable(const void* address, size_t size, const char* name, bool constant);
 };
 
 }  // namespace emulator
