@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session, defer
 
 from api.auth import Identity
 from api.catalog import Catalog, standings
 from api.problems import Refusal
 from api.schemas import AdminStage, AdminStages, StageChange, UserChange, UserView
-from api.submissions import the_one, write_state
+from api.submissions import the_one
 from api.views import stage_summary
 from kernelgate.accounts import audit, find_user
+from kernelgate.lifecycle import REJUDGE, change
 from kernelgate.models import Role, StageSwitch, StageVersion, Submission, User, now
 from kernelgate.models import Session as BrowserSession
 from kernelgate.stages import Stage
@@ -139,29 +140,8 @@ def rejudge_stage(
 
 
 def open_round(database: Session, wanted: ColumnElement[bool], note: str = _NOTE) -> list[Submission]:
-    """Queues finished submissions again. Conditional on their state, so that a running one keeps its lease and its result."""
-    again = (
-        update(Submission)
-        .where(wanted, Submission.state.in_([State.DONE, State.CANCELLED]))
-        .values(
-            state=State.QUEUED,
-            round=Submission.round + 1,
-            attempt=0,
-            lease_owner=None,
-            lease_until=None,
-            cancel_requested=False,
-            claimed_at=None,
-            finished_at=None,
-            rung_at=None,
-        )
-        .returning(Submission)
-        .options(defer(Submission.source))
-        .execution_options(synchronize_session=False, populate_existing=True)
-    )
-    opened = list(database.scalars(again))
-    for submission in opened:
-        write_state(database, submission, note=note)
-    return opened
+    """Queues finished submissions again; one that is running keeps its lease and its result."""
+    return change(database, REJUDGE, wanted, note=note)
 
 
 def hide(database: Session, admin: Identity, submission_id: str, hidden: bool) -> Submission:

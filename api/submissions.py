@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, delete, exists, false, func, select, tuple_, update
+from sqlalchemy import ColumnElement, delete, exists, false, func, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from api.auth import Identity, challenge
@@ -21,9 +21,9 @@ from api.limits import check_submit_limits, lock_user
 from api.problems import Refusal
 from api.queues import choose_queue
 from api.source import check_filename, check_source
-from kernelgate.db import notify
-from kernelgate.models import EventRow, ResultRow, Submission, now
-from kernelgate.protocol import EventKind, Result, Trial
+from kernelgate.lifecycle import CALL_OFF, change, write_state
+from kernelgate.models import ResultRow, Submission, now
+from kernelgate.protocol import Result, Trial
 from kernelgate.stages import Stage, Visibility
 from kernelgate.turns import turns
 from kernelgate.verdicts import State, passing
@@ -129,23 +129,6 @@ def _earlier(
     return found
 
 
-def write_state(database: Session, submission: Submission, note: str | None = None) -> None:
-    """Writes the event that says which state the submission is in now, and tells listeners at commit."""
-    data: dict[str, Any] = {"state": str(submission.state), "attempt": submission.attempt}
-    if note:
-        data["note"] = note
-    database.add(
-        EventRow(
-            submission_id=submission.id,
-            round=submission.round,
-            attempt=submission.attempt,
-            kind=EventKind.STATE,
-            data=data,
-        )
-    )
-    notify(database, submission.id)
-
-
 def find(database: Session, submission_id: str, identity: Identity | None, catalog: Catalog) -> Submission:
     """A submission that `identity` may see. Raises Refusal: to everyone else it does not exist."""
     meant = [each for each in matching(database, submission_id) if may_see(database, each, identity, catalog.stages())]
@@ -234,23 +217,12 @@ def ahead_of(database: Session, submission: Submission) -> ColumnElement[bool]:
 def cancel(database: Session, submission: Submission) -> Submission:
     """Ends a queued submission; asks the worker of a running one to stop. Raises Refusal when it is finished already.
 
-    A rejudging that is cancelled leaves the submission done, with the verdict it had. The update is conditional: a worker
-    may be claiming the submission at this moment.
+    A worker may be claiming the submission at this moment.
     """
-    ended_state = case((Submission.verdict.is_not(None), State.DONE), else_=State.CANCELLED)
-    by_id = update(Submission).where(Submission.id == submission.id)
-    ended = database.execute(
-        by_id.where(Submission.state == State.QUEUED)
-        .values(state=ended_state, finished_at=now())
-        .returning(Submission.id)
-    ).one_or_none()
-    if ended is None:
-        asked = database.execute(
-            by_id.where(Submission.state == State.RUNNING).values(cancel_requested=True).returning(Submission.id)
-        ).one_or_none()
-        if asked is None:
+    this = Submission.id == submission.id
+    if not change(database, CALL_OFF, this & (Submission.state == State.QUEUED)):
+        asked = update(Submission).where(this, Submission.state == State.RUNNING).values(cancel_requested=True)
+        if database.execute(asked.returning(Submission.id)).one_or_none() is None:
             raise Refusal("already_final", f"Submission {submission.id} is {submission.state}.", field="path.id")
     database.refresh(submission)
-    if ended is not None:
-        write_state(database, submission)
     return submission

@@ -6,22 +6,22 @@ updates, so a worker that is alive after all loses its lease and stops at its ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy import delete, select, text
 from sqlalchemy.orm import Session
 
+from kernelgate import lifecycle
 from kernelgate.db import transaction
-from kernelgate.models import ResultRow, SignInFailure, Submission, WorkerRow, now
-from kernelgate.protocol import EventKind, Result
+from kernelgate.models import SignInFailure, Submission, WorkerRow, now
+from kernelgate.protocol import Result
 from kernelgate.reasons import Reason
 from kernelgate.settings import settings
 from kernelgate.stages import Backend
 from kernelgate.verdicts import State, Verdict
 from worker.leases.identity import is_dead
-from worker.leases.lease import add_event
 
 LOCK = 0x6B67_7377
 """The advisory lock's number; "kgsw"."""
@@ -67,24 +67,14 @@ def _expired(session: Session, swept: Swept, host: str) -> None:
 
 
 def _take_back(session: Session, row: Submission, swept: Swept, why: str) -> None:
-    row.lease_owner = row.lease_until = None
+    this = Submission.id == row.id
     if row.cancel_requested:
-        row.state = State.DONE if row.verdict else State.CANCELLED
-        row.cancel_requested = False
-        row.finished_at = now()
-        _event(session, row, EventKind.STATE, {"state": row.state, "attempt": row.attempt, "note": "cancelled"})
+        lifecycle.change(session, lifecycle.CALL_OFF, this, note="cancelled")
     elif row.attempt >= settings().attempts:
         give_up(session, row, why)
         swept.given_up.append(row.id)
     else:
-        row.state = State.QUEUED
-        row.rung_at = None
-        _event(
-            session,
-            row,
-            EventKind.STATE,
-            {"state": State.QUEUED, "attempt": row.attempt, "note": f"{why}; tried again"},
-        )
+        lifecycle.change(session, lifecycle.QUEUE_AGAIN, this, note=f"{why}; tried again")
         swept.requeued.append(row.id)
 
 
@@ -99,28 +89,9 @@ def give_up(session: Session, row: Submission, why: str) -> None:
         backend=None if row.backend is None else Backend(row.backend),
         seed="",
     )
-    row.state, row.finished_at = State.DONE, now()
-    if row.trial is None:
-        row.verdict, row.reason, row.held = result.verdict, result.reason, None
-    session.add(
-        ResultRow(
-            submission_id=row.id,
-            round=row.round,
-            attempt=row.attempt,
-            worker="sweeper",
-            verdict=result.verdict,
-            reason=result.reason,
-            stage_hash=row.stage_hash,
-            body=result.stored(),
-        )
-    )
-    told = {"verdict": result.verdict, "reason": result.reason, "message": result.message}
-    _event(session, row, EventKind.RESULT, told)
-    _event(session, row, EventKind.STATE, {"state": State.DONE, "attempt": row.attempt})
-
-
-def _event(session: Session, row: Submission, kind: EventKind, data: Mapping[str, object]) -> None:
-    add_event(session, (row.id, row.round, row.attempt), kind, dict(data))
+    columns = {} if row.trial else {"verdict": result.verdict, "reason": result.reason, "held": None}
+    graded = lifecycle.Graded(result, "sweeper")
+    lifecycle.change(session, lifecycle.GIVE_UP, Submission.id == row.id, graded=graded, columns=columns)
 
 
 def _unrung(session: Session) -> list[tuple[str, str]]:
