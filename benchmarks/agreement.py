@@ -39,8 +39,8 @@ GLUE(allocate, (void** to, size_t bytes), cudaMalloc(to, bytes))
 GLUE(fill, (void* to, int byte, size_t bytes), cudaMemset(to, byte, bytes))
 GLUE(upload, (void* to, const void* from, size_t bytes), cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice))
 GLUE(download, (void* to, const void* from, size_t bytes), cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost))
-static cudaError_t finished() { const cudaError_t e = cudaDeviceSynchronize(); return e ? e : cudaGetLastError(); }
-GLUE(finish, (), finished())
+static cudaError_t glue_status() { const cudaError_t e = cudaDeviceSynchronize(); return e ? e : cudaGetLastError(); }
+GLUE(finish, (), glue_status())
 """
 
 

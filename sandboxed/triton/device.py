@@ -246,7 +246,7 @@ class Rules(TorchDispatchMode):
         if size != extent(source):
             raise self._refused(name)
         if size:
-            self.tape.add("copy", to=self.memory.address(to), source=self.memory.address(source), bytes=size)
+            self.tape.add("copy", to=self.memory.address(to), bytes=size, **{"from": self.memory.address(source)})
         return made
 
     def _moved(self, args, kwargs):

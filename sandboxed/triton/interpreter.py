@@ -79,7 +79,7 @@ def play(kernels, entries, buffers, order, unstated):
             case "fill":
                 region(buffers, entry["to"], entry["bytes"])[:] = entry["value"]
             case "copy":
-                source = region(buffers, entry["source"], entry["bytes"]).copy()
+                source = region(buffers, entry["from"], entry["bytes"]).copy()
                 region(buffers, entry["to"], entry["bytes"])[:] = source
             case "upload":
                 data = np.frombuffer(bytes.fromhex(entry["data"]), np.uint8)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from worker.bench.descriptors import RefusedDescriptorError, encode
 from worker.bench.driver import Handle, check
 from worker.recording.cubin import MalformedCubinError, read_cubin
-from worker.recording.tape import Copy, Fill, Launch, Tape, Upload
+from worker.recording.entries import Copy, Fill, Upload
+from worker.recording.tape import Launch, Tape
 
 Variables = Mapping[int, NDArray[np.uint8]]
 """By address: the bytes of a module's variables as they are when it has been loaded."""

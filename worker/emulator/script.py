@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from worker.recording.entries import Copy, Fill, Upload
 from worker.recording.placement import WORKSPACE, Buffer
 from worker.recording.record import Device
-from worker.recording.tape import Copy, Fill, Launch, Tape, Upload, Work
+from worker.recording.tape import Launch, Tape, Work
 
 
 @dataclass(frozen=True)

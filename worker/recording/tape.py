@@ -10,12 +10,25 @@ everything later.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from worker.recording.entries import (
+    MAX_TAPE,
+    Copy,
+    Entry,
+    Fill,
+    MemoryWork,
+    Upload,
+    memory_work,
+    number,
+    numbers,
+    spans,
+    text,
+    triple,
+)
 from worker.recording.placement import Buffer
 
-MAX_TAPE = 8 << 20
 MAX_ENTRIES = 20_000
 MAX_ARGUMENTS = 32 * 1024
 MAX_DESCRIPTORS = 1000
@@ -53,32 +66,6 @@ class Launch:
     arguments: bytes
     cluster: tuple[int, int, int] | None = None
     cooperative: bool = False
-
-
-@dataclass(frozen=True)
-class Fill:
-    """`size` bytes of `value` from `to` on."""
-
-    to: int
-    value: int
-    size: int
-
-
-@dataclass(frozen=True)
-class Copy:
-    """`size` bytes from device memory to device memory."""
-
-    to: int
-    source: int
-    size: int
-
-
-@dataclass(frozen=True)
-class Upload:
-    """Bytes of the host's, copied to the device as they were when the seam asked for it."""
-
-    to: int
-    data: bytes
 
 
 Work = Launch | Fill | Copy | Upload
@@ -152,7 +139,7 @@ def read_tape(data: bytes, buffers: Mapping[str, Buffer]) -> Tape:
         raise MalformedTapeError(f"{len(lines)} entries; at most {MAX_ENTRIES}")
     reader = _Reader(buffers)
     reader.tape.raw = data
-    for number, line in enumerate(lines, 1):
+    for at, line in enumerate(lines, 1):
         try:
             entry = json.loads(line)
             if not isinstance(entry, dict):
@@ -162,12 +149,8 @@ def read_tape(data: bytes, buffers: Mapping[str, Buffer]) -> Tape:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             if isinstance(error, UnjoinedError):
                 raise
-            raise MalformedTapeError(f"entry {number}: {type(error).__name__}: {str(error)[:200]}") from error
+            raise MalformedTapeError(f"entry {at}: {type(error).__name__}: {str(error)[:200]}") from error
     raise MalformedTapeError("it has no end")
-
-
-Entry = Mapping[str, object]
-"""A line of a tape: of no type before it was looked at, for whoever was recorded may have written it."""
 
 
 class _Reader:
@@ -185,12 +168,12 @@ class _Reader:
 
     def take(self, entry: Entry) -> bool:
         """Reads one entry; True when it is the last one."""
-        op = _text(entry, "op", 40)
+        op = text(entry, "op", 40)
         if op in ("end", "violation", "failed"):
             self._ending(op, entry)
             return True
         if op in _WORK:
-            self._add(_WORK[op](self, entry), _number(entry, "stream", range(-1, 2000)))
+            self._add(_WORK[op](self, entry), number(entry, "stream", range(-1, 2000)))
         else:
             _ORDER[op](self, entry)
         return False
@@ -202,10 +185,10 @@ class _Reader:
 
     def _ending(self, op: str, entry: Entry) -> None:
         if op == "violation":
-            reason, call, detail = (_text(entry, key) for key in ("reason", "call", "detail"))
-            self.tape.violation = Violation(reason, call, detail, _number(entry, "bytes", range(1 << 63)))
+            reason, call, detail = (text(entry, key) for key in ("reason", "call", "detail"))
+            self.tape.violation = Violation(reason, call, detail, number(entry, "bytes", range(1 << 63)))
         elif op == "failed":
-            self.tape.failure = (_text(entry, "kind"), _text(entry, "what"))
+            self.tape.failure = (text(entry, "kind"), text(entry, "what"))
 
     def _blocking(self) -> list[int]:
         return [stream for stream in self.streams if stream not in self.nonblocking]
@@ -251,30 +234,23 @@ class _Reader:
                 raise UnjoinedError(what, self.stream_of[index])
 
     def _launch(self, entry: Entry) -> Launch:
-        arguments = bytes.fromhex(_text(entry, "arguments", 2 * MAX_ARGUMENTS))
-        cluster = _triple(entry["cluster"], range(1, 65)) if "cluster" in entry else None
+        arguments = bytes.fromhex(text(entry, "arguments", 2 * MAX_ARGUMENTS))
+        cluster = triple(entry["cluster"], range(1, 65)) if "cluster" in entry else None
         return Launch(
-            kernel=_text(entry, "kernel", 4096),
-            grid=_triple(entry["grid"], range(1, 1 << 31)),
-            block=_triple(entry["block"], range(1, 1025)),
-            shared=_number(entry, "shared", range(1 << 20)),
+            kernel=text(entry, "kernel", 4096),
+            grid=triple(entry["grid"], range(1, 1 << 31)),
+            block=triple(entry["block"], range(1, 1025)),
+            shared=number(entry, "shared", range(1 << 20)),
             arguments=arguments,
             cluster=cluster,
             cooperative=entry.get("cooperative") is True,
         )
 
-    def _fill(self, entry: Entry) -> Fill:
-        size = _number(entry, "bytes", range(1, 1 << 40))
-        return Fill(self._inside(_number(entry, "to", range(1 << 63)), size), _number(entry, "value", range(256)), size)
-
-    def _copy(self, entry: Entry) -> Copy:
-        size = _number(entry, "bytes", range(1, 1 << 40))
-        to, source = (self._inside(_number(entry, key, range(1 << 63)), size) for key in ("to", "from"))
-        return Copy(to, source, size)
-
-    def _upload(self, entry: Entry) -> Upload:
-        data = bytes.fromhex(_text(entry, "data", MAX_TAPE))
-        return Upload(self._inside(_number(entry, "to", range(1 << 63)), len(data)), data)
+    def _memory(self, entry: Entry) -> MemoryWork:
+        work = memory_work(entry)
+        for address, size in spans(work):
+            self._inside(address, size)
+        return work
 
     def _inside(self, address: int, size: int) -> int:
         spans = self.spans + [(at, at + length) for at, length in self.tape.variables.values()]
@@ -285,68 +261,68 @@ class _Reader:
     def _variable(self, entry: Entry) -> None:
         if len(self.tape.variables) >= MAX_VARIABLES:
             raise ValueError(f"more than {MAX_VARIABLES} variables")
-        address = _number(entry, "address", SYMBOLS)
-        self.tape.variables[_text(entry, "name", 4096)] = (address, _number(entry, "bytes", range(1 << 40)))
+        address = number(entry, "address", SYMBOLS)
+        self.tape.variables[text(entry, "name", 4096)] = (address, number(entry, "bytes", range(1 << 40)))
 
     def _descriptor(self, entry: Entry) -> None:
-        token = bytes.fromhex(_text(entry, "token", 2 * DESCRIPTOR_BYTES))
-        sizes = _numbers(entry, "sizes", range(1, (1 << 32) + 1))
+        token = bytes.fromhex(text(entry, "token", 2 * DESCRIPTOR_BYTES))
+        sizes = numbers(entry, "sizes", range(1, (1 << 32) + 1))
         rank = len(sizes)
         if len(token) != DESCRIPTOR_BYTES or not 1 <= rank <= MAX_RANK or len(self.tape.descriptors) >= MAX_DESCRIPTORS:
             raise ValueError(f"{len(token)} bytes, rank {rank}, after {len(self.tape.descriptors)} others")
-        strides = _numbers(entry, "strides", range(1 << 40))
-        box, steps = _numbers(entry, "box", range(1, 257)), _numbers(entry, "steps", range(1, 9))
+        strides = numbers(entry, "strides", range(1 << 40))
+        box, steps = numbers(entry, "box", range(1, 257)), numbers(entry, "steps", range(1, 9))
         if (len(strides), len(box), len(steps)) != (rank - 1, rank, rank):
             raise ValueError(f"strides, box and steps do not fit rank {rank}")
         self.tape.descriptors[token] = Descriptor(
-            type=_number(entry, "type", range(32)),
-            address=self._inside(_number(entry, "address", range(1 << 63)), 1),
+            type=number(entry, "type", range(32)),
+            address=self._inside(number(entry, "address", range(1 << 63)), 1),
             sizes=sizes,
             strides=strides,
             box=box,
             steps=steps,
-            interleave=_number(entry, "interleave", range(8)),
-            swizzle=_number(entry, "swizzle", range(16)),
-            promotion=_number(entry, "promotion", range(8)),
-            fill=_number(entry, "fill", range(4)),
+            interleave=number(entry, "interleave", range(8)),
+            swizzle=number(entry, "swizzle", range(16)),
+            promotion=number(entry, "promotion", range(8)),
+            fill=number(entry, "fill", range(4)),
         )
 
     def _attribute(self, entry: Entry) -> None:
-        kernel, value = _text(entry, "kernel", 4096), _number(entry, "value", range(-1, 1 << 20))
-        which = _number(entry, "which", range(64))
+        kernel, value = text(entry, "kernel", 4096), number(entry, "value", range(-1, 1 << 20))
+        which = number(entry, "which", range(64))
         if which == MAX_DYNAMIC_SHARED:
             self.tape.shared_limits[kernel] = max(0, value)
         elif which == CARVEOUT:
             self.tape.carveouts[kernel] = value
 
     def _nonblocking(self, entry: Entry) -> None:
-        self.nonblocking.add(_number(entry, "stream", range(2, 2000)))
+        self.nonblocking.add(number(entry, "stream", range(2, 2000)))
 
     def _record(self, entry: Entry) -> None:
-        self.events[_number(entry, "event", UINT32)] = self._before(_number(entry, "stream", range(2000)))
+        self.events[number(entry, "event", UINT32)] = self._before(number(entry, "stream", range(2000)))
 
     def _wait(self, entry: Entry) -> None:
-        stream = _number(entry, "stream", range(2000))
-        known = self.events.get(_number(entry, "event", UINT32), frozenset())
+        stream = number(entry, "stream", range(2000))
+        known = self.events.get(number(entry, "event", UINT32), frozenset())
         self.streams[stream] = self.streams.get(stream, frozenset()) | known
 
     def _synchronize(self, entry: Entry) -> None:
-        stream = _number(entry, "stream", range(-1, 2000))
+        stream = number(entry, "stream", range(-1, 2000))
         everything = frozenset[int]().union(*self.streams.values())
         self._host_waited(everything if stream < 0 else self._before(stream))
 
     def _synchronize_event(self, entry: Entry) -> None:
-        self._host_waited(self.events.get(_number(entry, "event", UINT32), frozenset()))
+        self._host_waited(self.events.get(number(entry, "event", UINT32), frozenset()))
 
     def _last_error(self, entry: Entry) -> None:
-        self.tape.last_error = _text(entry, "name", 100)
+        self.tape.last_error = text(entry, "name", 100)
 
 
 _WORK: dict[str, Callable[[_Reader, Entry], Work]] = {
     "launch": _Reader._launch,
-    "fill": _Reader._fill,
-    "copy": _Reader._copy,
-    "upload": _Reader._upload,
+    "fill": _Reader._memory,
+    "copy": _Reader._memory,
+    "upload": _Reader._memory,
 }
 _ORDER: dict[str, Callable[[_Reader, Entry], None]] = {
     "variable": _Reader._variable,
@@ -359,30 +335,3 @@ _ORDER: dict[str, Callable[[_Reader, Entry], None]] = {
     "synchronize_event": _Reader._synchronize_event,
     "last_error": _Reader._last_error,
 }
-
-
-def _number(entry: Entry, key: str, accepted: range) -> int:
-    value = entry[key]
-    if type(value) is not int or value not in accepted:
-        raise ValueError(f"{key} is {str(value)[:40]}; {accepted.start} to {accepted.stop - 1} are accepted")
-    return value
-
-
-def _text(entry: Entry, key: str, limit: int = 2000) -> str:
-    value = entry[key]
-    if not isinstance(value, str) or len(value) > limit:
-        raise ValueError(f"{key} is a text of at most {limit} characters")
-    return value
-
-
-def _numbers(entry: Entry, key: str, accepted: range) -> tuple[int, ...]:
-    values = entry[key]
-    if not isinstance(values, list) or any(type(value) is not int or value not in accepted for value in values):
-        raise ValueError(f"{key} is {str(values)[:60]}; {accepted.start} to {accepted.stop - 1} are accepted")
-    return tuple(values)
-
-
-def _triple(value: object, accepted: Iterable[int]) -> tuple[int, int, int]:
-    if not isinstance(value, list) or len(value) != 3 or any(type(v) is not int or v not in accepted for v in value):
-        raise ValueError(f"{str(value)[:60]} are no three sizes")
-    return value[0], value[1], value[2]

@@ -20,8 +20,8 @@ from worker.judging.device_faults import check_repeat
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
 from worker.judging.job import Job
+from worker.recording.entries import Copy, Fill, Upload
 from worker.recording.placement import Buffer, Edge, Slots
-from worker.recording.tape import Copy, Fill, Upload
 from worker.triton.recording import Call, Order, call
 from worker.triton.tape import Entry, Kernel, Launch, Recording, Region, Take, owner
 

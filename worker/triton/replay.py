@@ -37,16 +37,14 @@ from worker.judging.grader import Arrays
 from worker.judging.job import CaseRun, Job
 from worker.recording.compile import architecture
 from worker.recording.cubin import Cubin, MalformedCubinError, read_cubin
+from worker.recording.entries import Copy, Fill, Upload
 from worker.recording.memory_of_kernels import check_frames, check_variables
 from worker.recording.native import BuildError
 from worker.recording.placement import Edge, Slots, place
 from worker.recording.tape import (
     MAX_DYNAMIC_SHARED,
-    Copy,
-    Fill,
     MalformedTapeError,
     UnjoinedError,
-    Upload,
     read_tape,
 )
 from worker.triton.cases import Placed, arrays_of, check_repeats, checked, judged, order_for, runs_of

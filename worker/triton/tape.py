@@ -13,10 +13,9 @@ from dataclasses import asdict, dataclass
 
 from worker.judging.arrays import ITEM_SIZE
 from worker.judging.frames import Header, printable
+from worker.recording.entries import MAX_TAPE, Copy, Fill, MemoryWork, Upload, memory_work, number, text
 from worker.recording.placement import Buffer
-from worker.recording.tape import Copy, Fill, Upload
 
-MAX_TAPE = 8 << 20
 MAX_ENTRIES = 5000
 MAX_KERNELS = 64
 MAX_ARGUMENTS = 512
@@ -74,7 +73,7 @@ class Launch:
     args: tuple[Argument, ...]
 
 
-Entry = Launch | Fill | Copy | Upload
+Entry = Launch | MemoryWork
 
 
 def as_line(entry: Entry) -> dict[str, object]:
@@ -85,7 +84,7 @@ def as_line(entry: Entry) -> dict[str, object]:
         case Fill(to, value, size):
             return {"op": "fill", "to": to, "value": value, "bytes": size}
         case Copy(to, source, size):
-            return {"op": "copy", "to": to, "source": source, "bytes": size}
+            return {"op": "copy", "to": to, "from": source, "bytes": size}
         case Upload(to, data):
             return {"op": "upload", "to": to, "data": data.hex()}
 
@@ -114,7 +113,7 @@ class Recording:
 def read_recording(header: Header, payload: bytes) -> Recording:
     """Parses one `recorded` frame. Raises MalformedRecordingError."""
     try:
-        length = _number(header, "tape", range(MAX_TAPE))
+        length = number(header, "tape", range(MAX_TAPE))
         kernels = dict(_kernels(header["kernels"], payload[length:]))
         listed = json.loads(payload[:length])
         return Recording(tuple(_take(_object(item), kernels) for item in _list(listed, 8)), kernels)
@@ -125,13 +124,13 @@ def read_recording(header: Header, payload: bytes) -> Recording:
 def _kernels(listed: object, images: bytes) -> Iterator[tuple[str, Kernel]]:
     at = 0
     for item in map(_object, _list(listed, MAX_KERNELS)):
-        size = _number(item, "image", range(1, 64 << 20))
+        size = number(item, "image", range(1, 64 << 20))
         image = images[at : at + size]
         at += size
-        key, name = _text(item, "key", 40), _text(item, "name", 400)
+        key, name = text(item, "key", 40), text(item, "name", 400)
         if not SYMBOL.fullmatch(name):
             raise ValueError("a kernel's name that is no symbol of an object file")
-        numbers = [_number(item, field, range(1 << 20)) for field in ("shared", "warps", "stages")]
+        numbers = [number(item, field, range(1 << 20)) for field in ("shared", "warps", "stages")]
         yield key, Kernel(key, name, image, *numbers)
     if at != len(images):
         raise ValueError(f"the kernels take {at} bytes; {len(images)} came")
@@ -144,30 +143,19 @@ def _take(item: Header, kernels: Mapping[str, Kernel]) -> Take:
 
 
 def _entry(item: Header, kernels: Mapping[str, Kernel]) -> Entry:
-    op = item["op"]
-    if op == "launch":
-        return _launch(item, kernels)
-    to = _number(item, "to", range(1 << 63))
-    if op == "upload":
-        return Upload(to, bytes.fromhex(_text(item, "data", MAX_TAPE)))
-    size = _number(item, "bytes", range(1, 1 << 40))
-    if op == "fill":
-        return Fill(to, _number(item, "value", range(256)), size)
-    if op == "copy":
-        return Copy(to, _number(item, "source", range(1 << 63)), size)
-    raise ValueError(f"an entry {str(op)[:40]!r}")
+    return _launch(item, kernels) if item["op"] == "launch" else memory_work(item)
 
 
 def _launch(item: Header, kernels: Mapping[str, Kernel]) -> Launch:
-    kernel = _text(item, "kernel", 40)
+    kernel = text(item, "kernel", 40)
     if kernel not in kernels:
         raise ValueError("a launch of a kernel that did not come")
     return Launch(
         kernel=kernel,
         grid=_grid(item["grid"]),
-        cluster=_number(item, "cluster", range(1, 17)),
+        cluster=number(item, "cluster", range(1, 17)),
         cooperative=item["cooperative"] is True,
-        scratch=_number(item, "scratch", range(1 << 63)),
+        scratch=number(item, "scratch", range(1 << 63)),
         args=tuple(_argument(*_list(pair, 2)) for pair in _list(item["args"], MAX_ARGUMENTS)),
     )
 
@@ -195,7 +183,7 @@ def _argument(kind: object, value: object) -> Argument:
 
 
 def _region(item: Header) -> Region:
-    dtype = _text(item, "dtype", 20)
+    dtype = text(item, "dtype", 20)
     shape = tuple(_whole(size, range(1 << 20)) for size in _list(item["shape"], 8))
     size = ITEM_SIZE[dtype]
     for extent in shape:
@@ -203,7 +191,7 @@ def _region(item: Header) -> Region:
     if size > 64 << 20:
         raise ValueError(f"a result of {size} bytes")
     return Region(
-        printable(_text(item, "name", 80), limit=80), _number(item, "address", range(1 << 63)), dtype, shape, size
+        printable(text(item, "name", 80), limit=80), number(item, "address", range(1 << 63)), dtype, shape, size
     )
 
 
@@ -222,17 +210,6 @@ def _list(value: object, most: int) -> list[object]:
 def _whole(value: object, accepted: range) -> int:
     if type(value) is not int or value not in accepted:
         raise ValueError(f"{str(value)[:40]}; {accepted.start} to {accepted.stop - 1} are accepted")
-    return value
-
-
-def _number(item: Header, key: str, accepted: range) -> int:
-    return _whole(item[key], accepted)
-
-
-def _text(item: Header, key: str, limit: int) -> str:
-    value = item[key]
-    if not isinstance(value, str) or len(value) > limit:
-        raise TypeError(f"{key} is a text of at most {limit} characters")
     return value
 
 

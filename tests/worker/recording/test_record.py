@@ -15,9 +15,10 @@ from tests.worker.recording.conftest import with_workspace
 from worker.judging.failures import Failure
 from worker.judging.job import Job
 from worker.recording.compile import Compiled, compile_cuda
+from worker.recording.entries import Copy, Fill, Upload
 from worker.recording.placement import WORKSPACE, Edge, place
 from worker.recording.record import Device, Take, record
-from worker.recording.tape import Copy, Descriptor, Fill, Launch, Tape, Upload
+from worker.recording.tape import Descriptor, Launch, Tape
 
 pytestmark = pytest.mark.nvcc
 

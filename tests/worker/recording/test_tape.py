@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from worker.recording.entries import Copy, Fill, Upload
 from worker.recording.placement import Buffer, Edge, place
-from worker.recording.tape import Copy, Fill, Launch, MalformedTapeError, Tape, UnjoinedError, Upload, read_tape
+from worker.recording.tape import Launch, MalformedTapeError, Tape, UnjoinedError, read_tape
 
 BUFFERS = {"out": Buffer("out", 0x6000_0010_0000, 4096, 0x6000_0000_0000, 2 << 20, True)}
 OUT = BUFFERS["out"].address
