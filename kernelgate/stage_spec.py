@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from kernelgate.case_lines import CaseLine
+from kernelgate.case_lines import CaseLine, is_drawn
 from kernelgate.languages import LANGUAGES
 from kernelgate.seams import CHANGED, DTYPES, OF_THE_CASE, Argument, Role, SeamError, SeamLine, result
 from kernelgate.stage_source import Source, StageFileError, literal_of
@@ -52,7 +52,7 @@ def spec_of(
         "file": source.literal("file", name + LANGUAGES[language].suffix),
         "backends": _backends(language, seams),
         "ranking": "speedup" if measured else "first_accepted",
-        "seam": _seam_of(source, language, seams),
+        "seam": _seam_of(source, language, seams, lines),
         "limits": {**LIMITS[language], **source.literal("limits", {})},
         "tolerance": {},
         "tensors": _tensors(source, called),
@@ -114,14 +114,17 @@ def _axis(dim: str, otherwise: str) -> str:
     return dim[:-1] if dim.endswith("s") and len(dim) > 2 else dim
 
 
-def _seam_of(source: Source, language: str, seams: Mapping[str, SeamLine]) -> dict[str, Any]:
+def _seam_of(
+    source: Source, language: str, seams: Mapping[str, SeamLine], lines: tuple[CaseLine, ...]
+) -> dict[str, Any]:
     cuda = language == "cuda"
     contract: dict[str, str] = {}
     try:
         signatures = [seam.c_signature() if cuda else seam.python_signature() for seam in seams.values()]
     except SeamError as error:
         raise StageFileError(source.line("seam") or source.line("seams"), str(error)) from None
-    for seam in seams.values():
+    for name, seam in seams.items():
+        contract |= {each.name: _number(each, name, lines) for each in seam.numbers if each.name not in seam.sizes}
         contract |= seam.contract(cuda=cuda)
     first = next(iter(seams.values()))
     return {
@@ -130,6 +133,15 @@ def _seam_of(source: Source, language: str, seams: Mapping[str, SeamLine]) -> di
         "contract": {**contract, **source.literal("contract", {})},
         "others": dict(zip([seam.name for seam in seams.values()][1:], signatures[1:], strict=True)),
     }
+
+
+def _number(each: Argument, seam: str, lines: tuple[CaseLine, ...]) -> str:
+    """The row of a number that is no size: what it is in the cases, as far as they show it."""
+    shown = [line.values[each.name] for line in lines if line.seam == seam and "hidden" not in line.marks]
+    listed = list(dict.fromkeys(str(value) for value in shown if not is_drawn(value)))
+    if len(listed) == 1 and not any(is_drawn(value) for value in shown):
+        return f"{each.dtype}: {listed[0]} in every case that is listed"
+    return f"{each.dtype}: from case to case, {', '.join(listed[:4])}{', …' if len(listed) > 4 else ''}"
 
 
 def _done_when(item: object) -> dict[str, Any]:

@@ -59,15 +59,25 @@ class Watched:
 @contextmanager
 def _reasons() -> Iterator[None]:
     """What keeps a machine from grading, or a stage from loading, as a message instead of a traceback."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, _told_errors(error)):
+            raise click.ClickException(str(error)) from error
+        raise
+
+
+def _told_errors(error: Exception) -> tuple[type[Exception], ...]:
+    """What is told in its own words; a slip of a stage's is not to wait for the import of what grades."""
     from kernelgate.stages import StageError
+
+    if isinstance(error, StageError):
+        return (StageError,)
     from worker.backends import NoBackendError
     from worker.sandbox import SandboxError
     from worker.stages.calibrate import NotMeasuredError
 
-    try:
-        yield
-    except (StageError, NoBackendError, NotMeasuredError, SandboxError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+    return NoBackendError, NotMeasuredError, SandboxError, OSError
 
 
 @click.command()
@@ -173,10 +183,6 @@ def verify_stages(
     Without FOLDERS: every stage of the graders folder that this machine can grade, or with --record those of them whose
     version is not yet proven.
     """
-    from worker.backends import open_sandbox
-    from worker.judging.job import never
-    from worker.stages.proving import prove
-
     if only and to_database:
         raise click.UsageError(f"--only {only} proves no stage; leave --record away")
     if watch:
@@ -190,6 +196,12 @@ def verify_stages(
         with _reasons():
             ended = [_proven_apart(folder, options) for folder in chosen]
         sys.exit(0 if all(ended) else 1)
+    with _reasons():
+        _tell_slips(chosen, agreement=not to_database)
+    from worker.backends import open_sandbox
+    from worker.judging.job import never
+    from worker.stages.proving import prove
+
     slot = BESIDE_GRADINGS if to_database else 0
     reports = []
     with _reasons(), open_sandbox(way.taken if way else never, slot) as sandbox:
@@ -213,6 +225,24 @@ def verify_stages(
     total = sum(len(report.checks) for report in reports)
     click.echo(f"{len(reports)} stages, {total} checks, {failed} failed", err=True)
     sys.exit(1 if failed else 0)
+
+
+def _tell_slips(folders: list[Path], *, agreement: bool) -> None:
+    """Says at once what a folder cannot be used for, and where it does not agree with itself: a sandbox takes longer to open.
+
+    Raises StageError for the first; ends the process where a stage does not agree.
+    """
+    from kernelgate.stage_folders import load_stage
+
+    stages = [load_stage(folder.resolve()) for folder in folders]
+    from worker.stages.agreement import disagreements
+
+    found = {stage.name: list(disagreements(stage)) for stage in stages if agreement}
+    for name, sentences in found.items():
+        if sentences:
+            click.echo(f"{name}\n  FAIL agreement: {'; '.join(sentences)}")
+    if any(found.values()):
+        sys.exit(1)
 
 
 def _proven_apart(folder: Path, options: list[str]) -> bool:

@@ -89,6 +89,12 @@ def test_lines_share_what_stands_above_them_and_make_a_case_of_each_dtype() -> N
     assert (lines["a_f64"].dtype, lines["a"].drawn, lines["b"].drawn) == ("f64", False, True)
 
 
+def test_a_number_that_is_no_size_has_its_row_in_the_contract() -> None:
+    contract = load_stage(ROOT / "graders" / "rms_norm").spec.seam.contract
+    assert contract["eps"] == "float: from case to case, 1e-05, 0.5"
+    assert load_stage(ROOT / "graders" / "streaming_attention").spec.seam.contract["causal"].startswith("Row i sees")
+
+
 def test_a_call_that_has_to_be_refused() -> None:
     seam = parse("f(x: T[rows, dim], n: int = 3) -> y: T[rows]")
     (call,) = refusals_of({"turned": "x: f16[3, 4] transposed, n=5"}, seam)

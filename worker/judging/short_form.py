@@ -26,6 +26,7 @@ from worker.judging.tolerances import InSequence, Spread
 Arrays = dict[str, Array]
 Function = Callable[..., Any]
 """One of the stage's own: what it takes and returns is looked at where it is called."""
+MOST_EXACT = 2.0**53
 ENOUGH = 64
 """Of a size that nothing is summed over, so many show what a tolerance has to be."""
 MOST_KEPT = 4096
@@ -80,7 +81,16 @@ class ShortForm:
                 f"stage {self.stage.name}: stage.py: case {case.name}: {each.name} has shape {list(array.shape)}; "
                 f"the seam has [{', '.join(each.dims)}], here {list(shape)}"
             )
+        self._check_exact(case, each.name, array, _dtype(each, case))
         return stored_as(array, _dtype(each, case))
+
+    def _check_exact(self, case: Case, name: str, values: Array, dtype: str) -> None:
+        """Raises StageError for whole numbers that float64, in which all is compared, does not tell from their neighbours."""
+        if dtype in ("int64", "uint64") and values.size and float(np.abs(values.astype(float)).max()) >= MOST_EXACT:
+            raise StageError(
+                f"stage {self.stage.name}: stage.py: case {case.name}: {name} holds {np.abs(values.astype(float)).max():g}; "
+                "whole numbers of 64 bits are accepted below 2^53, where all are told apart"
+            )
 
     def _made(self, each: Argument, case: Case, rng: np.random.Generator) -> Array:
         shape, dtype = each.shape(case.params), _dtype(each, case)
@@ -124,7 +134,10 @@ class ShortForm:
 
     def reference(self, case: Case, inputs: Mapping[str, Array], mistake: str | None = None) -> dict[str, Float64]:
         """The judged tensors in float64, of the truth or of a named mistake; one of another seam's changes nothing here."""
-        return {} if case.refused else self._judged(case, self._numbers(case, inputs), mistake)
+        tensors = {} if case.refused else self._judged(case, self._numbers(case, inputs), mistake)
+        for name, values in tensors.items() if mistake is None else ():
+            self._check_exact(case, name, values, self.stage.dtype(case, name))
+        return tensors
 
     def _judged(self, case: Case, arrays: Mapping[str, Any], mistake: str | None = None) -> dict[str, Any]:
         """What comes back, on changed inputs once more, and what is made of these."""

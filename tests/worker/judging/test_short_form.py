@@ -76,6 +76,20 @@ def test_inputs_are_the_seams_and_what_the_line_says(tmp_path: Path) -> None:
     assert 90 < wide.std() < 110
 
 
+@pytest.mark.parametrize(
+    ("where", "written"), [("x", "x=[[4,5e18]]"), ("y", "x=[[9000000000000000,9000000000000000]]")]
+)
+def test_whole_numbers_that_are_not_told_apart_are_refused(tmp_path: Path, where: str, written: str) -> None:
+    text = STAGE.replace("x: f32[rows, width]", "x: i64[rows, width]").replace("y: f32[rows]", "y: i64[rows]")
+    text = (
+        text.replace("inputs = {", "unused = {").replace("x=normal(100)", "x=constant(3)").replace("x=[[1,2]]", written)
+    )
+    grader = grader_of(tmp_path, text)
+    case = case_of(grader, "written")
+    with pytest.raises(StageError, match=f"case written: {where} holds .*accepted below 2\\^53"):
+        grader.reference(case, grader.inputs(case, "5eed"))
+
+
 def test_drawn_cases_are_of_the_ranges_and_differ_by_seed(tmp_path: Path) -> None:
     grader = grader_of(tmp_path)
     first, second = grader.drawn("aa"), grader.drawn("bb")

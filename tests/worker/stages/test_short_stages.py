@@ -13,6 +13,7 @@ from worker.stages.verify import verify
 FOLDERS = sorted(path for path in (ROOT / "tests" / "stages").iterdir() if path.is_dir())
 KINDS = {
     "histogram": "whole numbers, exact",
+    "layer_norm_both_ways": "gradients, in PyTorch",
     "prefix_sum": "written by the documents alone",
     "row_softmax": "one kernel in three dtypes",
     "scaled_both_ways": "two functions of one file",
