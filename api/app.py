@@ -34,6 +34,7 @@ from api.problems import Problem, Refusal, documented, handle
 from api.routes import (
     admin,
     admin_grading,
+    course_exports,
     course_grading,
     course_marks,
     course_people,
@@ -117,6 +118,7 @@ def create_app() -> FastAPI:
         course_people,
         course_grading,
         course_marks,
+        course_exports,
         admin_grading,
         admin,
         health,

@@ -24,11 +24,12 @@ Place = tuple[int, str]
 
 
 class Judging(NamedTuple):
-    """share: of the cases that are right, read only where points go by it."""
+    """share: of the cases that are right, read only where points go by it. round: the judging's."""
 
     verdict: Verdict
     speedup: float | None
     share: float = 0.0
+    round: int = 1
 
 
 class Attempt(NamedTuple):
@@ -154,7 +155,7 @@ def _read(database: Session, found: Term) -> None:
     newest = {name: share for (name, _), share in shares.items()}
     for name, user, stage, at, apart, model, verdict, speedup, rounds in rows:
         due = found.extensions.get((user, stage), rules[stage].due_at)
-        judged = _judging(verdict, speedup, newest.get(name, 0.0))
+        judged = _judging(verdict, speedup, newest.get(name, 0.0), rounds)
         fixed = judged
         if rounds > 1 and due is not None:
             fixed = _fixed(again.get(name, []), max(due, rules[stage].marked_at or due), shares)
@@ -163,8 +164,10 @@ def _read(database: Session, found: Term) -> None:
         found.attempts.setdefault((user, stage), []).append(attempt)
 
 
-def _judging(verdict: str | None, speedup: float | None, share: float) -> Judging | None:
-    return None if verdict is None or verdict == Verdict.JUDGE_ERROR else Judging(Verdict(verdict), speedup, share)
+def _judging(verdict: str | None, speedup: float | None, share: float, number: int) -> Judging | None:
+    if verdict is None or verdict == Verdict.JUDGE_ERROR:
+        return None
+    return Judging(Verdict(verdict), speedup, share, number)
 
 
 def _fixed(results: list[Any], until: datetime, shares: dict[tuple[str, int], float]) -> Judging | None:
@@ -174,4 +177,4 @@ def _fixed(results: list[Any], until: datetime, shares: dict[tuple[str, int], fl
     if not sound:
         return None
     row = early[-1] if early else sound[0]
-    return _judging(row.verdict, row.speedup, shares.get((row.submission_id, row.round), 0.0))
+    return _judging(row.verdict, row.speedup, shares.get((row.submission_id, row.round), 0.0), row.round)

@@ -12,9 +12,10 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from api.courses.kept import whole_grid
-from api.courses.schemas import Cell, Grid, GridRow
+from api.courses.schemas import Cell, Grid, GridRow, Timeline
 from api.courses.seats import Right, seat
 from api.courses.timeline import changes, person_in, timeline
+from api.courses.worklog import worklog
 from api.dependencies import CourseName, Handle, Reader, StageCatalog, StageName
 from api.negotiation import HtmlRoute
 from api.pages.drawings.history import histories
@@ -169,3 +170,26 @@ def changes_page(request: Request, viewer: Reader, course: CourseName, catalog: 
         found = changes(database, by, stages)
     titles = {each.stage: stages[each.stage].spec.title if each.stage in stages else each.stage for each in found}
     return page(request, "course_changes.html", seat=by, course=by.course, changes=found, titles=titles)
+
+
+class Logged(NamedTuple):
+    """A stage of a work log."""
+
+    title: str
+    found: Timeline
+
+    @property
+    def attempts_made(self) -> int:
+        return len(self.found.attempts)
+
+
+@router.get("/{course}/logs/{handle}")
+def log_page(request: Request, viewer: Reader, course: CourseName, handle: Handle, catalog: StageCatalog) -> Response:
+    stages = catalog.with_drafts()
+    with transaction() as database:
+        by = seat(database, viewer, course)
+        member = person_in(database, by, handle)
+        log = worklog(database, by, handle, stages)
+    rows = [Logged(stages[each.stage].spec.title if each.stage in stages else each.stage, each) for each in log]
+    points = sum(each.cell.points for each in log)
+    return page(request, "course_log.html", seat=by, course=by.course, member=member, log=rows, points=points)

@@ -99,6 +99,7 @@ def write_stage(
         "solution/double.py": "SECRET = 'solution'\n",
         "provided/shapes.py": "N = 3\n",
         "submissions/accepted/honest.py": HONEST,
+        **({"baseline.py": HONEST} if gate else {}),
     }
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)

@@ -135,6 +135,8 @@ def test_the_grid_sorts_and_filters_without_a_script_and_opens_timelines(site: S
     assert "Points by hand" not in own
     assert "<b>10</b> points so far" in check(people["bob"][1].get("/courses/gpu"))
     check(people["ada"][1].get(f"/courses/gpu/{link[1]}"), 404)
+    log = check(people["bob"][1].get("/courses/gpu/logs/bob"))
+    assert "2 attempts · 10 points" in log
     given = check(teacher.post(f"/courses/gpu/{link[1]}/points", data={**form, "points": "7", "reason": "shown <i>"}))
     assert "Given by hand: shown &lt;i&gt;" in given
     assert "Nothing would change" in check(teacher.get("/courses/gpu/changes"))
