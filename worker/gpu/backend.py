@@ -18,7 +18,7 @@ import numpy as np
 
 from kernelgate.stages import Case
 from kernelgate.verdicts import Phase
-from worker.emulator import CheckPass, Machine
+from worker.emulator import AccessCheck, Machine
 from worker.gpu import health, lock
 from worker.gpu.arena import Layout
 from worker.gpu.baselines import BaselinePlayer, Facts, HeldBaseline, baselines
@@ -122,14 +122,14 @@ class _Grading:
         held = {case.name: _BASELINES.submit(self._baseline, case) for case in self.measured}
         prepared = _AHEAD.submit(self._prepare)
         machine = Machine(self.target, self.device)
-        with CheckPass(self.job, prepared.result, machine) as checks:
+        with AccessCheck(self.job, prepared.result, machine) as checks:
             try:
                 yield from self._graded(prepared, held, checks)
             except Failure as failure:
                 raise checks.explained(failure) from None
 
     def _graded(
-        self, prepared: Future[dict[str, Arrays]], held: dict[str, Future[HeldBaseline]], checks: CheckPass
+        self, prepared: Future[dict[str, Arrays]], held: dict[str, Future[HeldBaseline]], checks: AccessCheck
     ) -> Iterator[CaseRun]:
         job = self.job
         compiled = compile_cuda(job, self.target)

@@ -48,7 +48,7 @@ from worker.recording.tape import (
     read_tape,
 )
 from worker.triton.cases import Placed, arrays_of, check_repeats, checked, judged, order_for, runs_of
-from worker.triton.check_pass import ProgramsCheck
+from worker.triton.check_pass import OrderCheck
 from worker.triton.facts import resources, tables
 from worker.triton.recording import Order, Recorder, Target
 from worker.triton.tape import Entry, Kernel, Launch, Recording, Region, as_line, owner
@@ -111,10 +111,10 @@ class _Grading:
 
     def run(self) -> Iterator[CaseRun]:
         inputs = {case.name: self.job.grader.inputs(case, self.job.seed) for case in self.job.cases}
-        with ProgramsCheck(self.job, inputs) as checks:
+        with OrderCheck(self.job, inputs) as checks:
             yield from self._graded(inputs, checks)
 
-    def _graded(self, inputs: Mapping[str, Arrays], checks: ProgramsCheck) -> Iterator[CaseRun]:
+    def _graded(self, inputs: Mapping[str, Arrays], checks: OrderCheck) -> Iterator[CaseRun]:
         job = self.job
         for case in sorted(job.cases, key=lambda case: -sum(array.size for array in inputs[case.name].values())):
             job.grader.foresee(case, inputs[case.name])

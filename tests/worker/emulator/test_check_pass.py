@@ -12,7 +12,7 @@ from kernelgate.stage_folders import load_stage
 from kernelgate.stages import Stage
 from kernelgate.verdicts import Verdict
 from tests.conftest import forget_settings
-from worker.emulator.check_pass import SURVIVED, CheckPass
+from worker.emulator.check_pass import SURVIVED, AccessCheck
 from worker.emulator.toolchain import Toolchain
 from worker.judging.failures import Cancelled, Failure
 from worker.judging.grader import Arrays, Grader
@@ -52,12 +52,12 @@ def survivor(stage: Stage) -> str:
 
 
 @pytest.fixture(scope="module")
-def raced(made: Callable[[str], Job], survivor: str, inputs: dict[str, Arrays]) -> Iterator[CheckPass]:
-    with CheckPass(made(survivor), lambda: inputs) as checks:
+def raced(made: Callable[[str], Job], survivor: str, inputs: dict[str, Arrays]) -> Iterator[AccessCheck]:
+    with AccessCheck(made(survivor), lambda: inputs) as checks:
         yield checks
 
 
-def test_a_race_that_the_card_survived_decides(raced: CheckPass, survivor: str) -> None:
+def test_a_race_that_the_card_survived_decides(raced: AccessCheck, survivor: str) -> None:
     raced.job.source = survivor
     with pytest.raises(Failure) as told:
         raced.conclude()
@@ -69,14 +69,14 @@ def test_a_race_that_the_card_survived_decides(raced: CheckPass, survivor: str) 
     assert raced.job.machine["check pass"].startswith("race (")
 
 
-def test_no_word_in_a_file_excuses_a_race(raced: CheckPass, survivor: str) -> None:
+def test_no_word_in_a_file_excuses_a_race(raced: AccessCheck, survivor: str) -> None:
     """What is checked is the PTX that the card's code was made of: nothing else may have run there."""
     raced.job.source = f"// __CUDA_ARCH__\n{survivor}"
     with pytest.raises(Failure, match=r"check pass: line "):
         raced.conclude()
 
 
-def test_a_race_explains_wrong_values_and_faults(raced: CheckPass) -> None:
+def test_a_race_explains_wrong_values_and_faults(raced: AccessCheck) -> None:
     raced.job.right, raced.job.finding = False, ""
     raced.conclude()
     assert "check pass: line" in raced.job.finding
@@ -92,7 +92,7 @@ def test_a_deadlock_is_told_only_where_the_card_hung_too(
     text = stage.text("submissions/gate_missed/plain_rows.cu")
     assert text.count("__syncwarp();") == 1
     job = made(text.replace("__syncwarp();", "if (lane < 4) __syncthreads(); else __syncwarp();"))
-    with CheckPass(job, lambda: inputs) as checks:
+    with AccessCheck(job, lambda: inputs) as checks:
         checks.conclude()
         assert job.finding == ""
         hung = Failure(Reason.TIME_LIMIT, "Stopped.", case="tokens_1")
@@ -102,7 +102,7 @@ def test_a_deadlock_is_told_only_where_the_card_hung_too(
 
 def test_a_right_submission_has_no_finding(made: Callable[[str], Job], stage: Stage, inputs: dict[str, Arrays]) -> None:
     job = made(stage.text("solution/attention.cu"))
-    with CheckPass(job, lambda: inputs) as checks:
+    with AccessCheck(job, lambda: inputs) as checks:
         checks.conclude()
     assert job.finding == ""
     assert job.machine["check pass"].startswith("nothing found (")
@@ -119,7 +119,7 @@ def test_what_cannot_be_emulated_is_accused_of_nothing(
             1,
         )
     )
-    with CheckPass(job, lambda: inputs) as checks:
+    with AccessCheck(job, lambda: inputs) as checks:
         checks.conclude()
         fault = Failure(Reason.ILLEGAL_ADDRESS, "A fault.", case="tokens_1")
         assert checks.explained(fault).message == "A fault."
@@ -132,7 +132,7 @@ def test_a_pass_that_breaks_down_costs_the_submission_nothing(made: Callable[[st
         raise RuntimeError("no inputs")
 
     job = made(stage.text("starter/attention.cu"))
-    with CheckPass(job, broken) as checks:
+    with AccessCheck(job, broken) as checks:
         checks.conclude()
     assert job.machine["check pass"] == "not made: it broke down (RuntimeError)"
 
@@ -140,7 +140,7 @@ def test_a_pass_that_breaks_down_costs_the_submission_nothing(made: Callable[[st
 def test_a_cancelled_grading_waits_for_nothing(made: Callable[[str], Job], stage: Stage) -> None:
     job = made(stage.text("starter/attention.cu"))
     job.cancelled = lambda: True
-    with CheckPass(job, dict) as checks, pytest.raises(Cancelled):
+    with AccessCheck(job, dict) as checks, pytest.raises(Cancelled):
         checks.conclude()
 
 
@@ -148,7 +148,7 @@ def test_it_can_be_switched_off(made: Callable[[str], Job], survivor: str, monke
     monkeypatch.setenv("KERNELGATE_CHECK_PASS", "0")
     forget_settings()
     job = made(survivor)
-    with CheckPass(job, dict) as checks:
+    with AccessCheck(job, dict) as checks:
         checks.conclude()
     assert "check pass" not in job.machine
     monkeypatch.undo()

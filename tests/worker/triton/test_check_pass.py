@@ -14,7 +14,7 @@ from worker.judging.grader import Grader
 from worker.judging.job import Job
 from worker.judging.phases import Phases, Unwatched
 from worker.sandbox import Sandbox
-from worker.triton.check_pass import CASES, MOST_BYTES, ProgramsCheck, short
+from worker.triton.check_pass import CASES, MOST_BYTES, OrderCheck, short
 
 STAGE = load_stage(ROOT / "graders" / "streaming_attention")
 
@@ -29,7 +29,7 @@ def job(sandbox: Sandbox) -> Callable[[str], Job]:
 
 def concluded(job: Job) -> Job:
     inputs = {case.name: job.grader.inputs(case, job.seed) for case in job.cases}
-    with ProgramsCheck(job, inputs) as checks:
+    with OrderCheck(job, inputs) as checks:
         checks.conclude()
     return job
 
