@@ -8,7 +8,7 @@ from typing import Any
 
 from kernelgate.case_lines import CaseLine, is_drawn
 from kernelgate.languages import LANGUAGES
-from kernelgate.seams import CHANGED, DTYPES, OF_THE_CASE, Argument, Role, SeamError, SeamLine, result
+from kernelgate.seams import CHANGED, DTYPES, OF_THE_CASE, Argument, SeamError, SeamLine, result
 from kernelgate.stage_source import Source, StageFileError, literal_of
 
 PASSED_ON = (
@@ -50,7 +50,7 @@ def spec_of(
         "order": source.literal("order"),
         "language": language,
         "file": source.literal("file", name + LANGUAGES[language].suffix),
-        "backends": _backends(language, seams),
+        "backends": BACKENDS[language],
         "ranking": "speedup" if measured else "first_accepted",
         "seam": _seam_of(source, language, seams, lines),
         "limits": {**LIMITS[language], **source.literal("limits", {})},
@@ -94,12 +94,6 @@ def _tensors(source: Source, called: Mapping[str, SeamLine]) -> dict[str, Any]:
         }
         for name, each in judged.items()
     }
-
-
-def _backends(language: str, seams: Mapping[str, SeamLine]) -> list[str]:
-    """A card replays no array that is read and written in place: such a CUDA stage is played on the CPU everywhere."""
-    in_place = any(each.role is Role.INOUT for seam in seams.values() for each in seam.arguments)
-    return ["emulator"] if language == "cuda" and in_place else BACKENDS[language]
 
 
 def _axes(dims: tuple[str, ...]) -> list[str]:

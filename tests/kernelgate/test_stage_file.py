@@ -133,11 +133,6 @@ def test_what_is_not_there_is_derived(folder: Path) -> None:
     assert {example.verdict for example in examples.values()} == {Verdict.WRONG_ANSWER}
 
 
-def test_what_is_changed_in_place_is_played_on_the_cpu() -> None:
-    assert load_stage(ROOT / "tests" / "stages" / "turned_in_place").spec.backends == ("emulator",)
-    assert load_stage(ROOT / "tests" / "stages" / "histogram").spec.backends == ("gpu", "emulator")
-
-
 def test_nothing_of_it_is_run_when_it_is_read(folder: Path) -> None:
     path = folder / "stage.py"
     path.write_text(path.read_text() + "\n\nraise SystemExit('run')\n")

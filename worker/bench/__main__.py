@@ -110,7 +110,7 @@ class Player:
             self.modules.restore()
             inputs = {}
             for name, mapped in held.items():
-                if not mapped.buffer.written:
+                if mapped.buffer.given:
                     inputs[name] = np.frombuffer(payload, np.uint8, mapped.buffer.size, at)
                     at += mapped.buffer.size
                     mapped.write(inputs[name])
@@ -120,7 +120,8 @@ class Player:
             ms = self.events.finish(order.within_s)
             settle()
             peak = free - int(check(cu.cuMemGetInfo())[0])
-            changed = [n for n, values in inputs.items() if not np.array_equal(held[n].read(), values)]
+            kept = [name for name in inputs if not held[name].buffer.written]
+            changed = [name for name in kept if not np.array_equal(held[name].read(), inputs[name])]
             strayed = [name for name, mapped in held.items() if mapped.strayed()]
             written = [mapped for name, mapped in held.items() if mapped.buffer.written and name != WORKSPACE]
             outputs = b"".join(mapped.read().tobytes() for mapped in written)

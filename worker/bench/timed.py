@@ -200,14 +200,14 @@ class Bracket:
         return self.guard.unmask(buffer.address, buffer.size, call.first_blocks[name], key)
 
     def _changed(self) -> str:
-        """Masked again, an input that was left alone has the root that it was uploaded with."""
+        """Masked again, an input that was left alone has the root that it was uploaded with; one in place is an output."""
         self.release.again()
         for unmask in self.unmasks:
             unmask()
         self.input_roots.launch()
         check(cu.cuStreamSynchronize(self.stream), "kernel")
-        differ = np.flatnonzero(self.input_roots.here != self.uploaded)
-        return self.inputs[int(differ[0])][0] if differ.size else ""
+        differ = [self.inputs[int(at)] for at in np.flatnonzero(self.input_roots.here != self.uploaded)]
+        return next((name for name, mapped in differ if not mapped.buffer.written), "")
 
     def _strayed(self, call: Call) -> str:
         for mapped in (*call.inputs.values(), *call.written):
@@ -238,9 +238,12 @@ def _event() -> Handle:
 def mapped_call(
     stack: ExitStack, places: TimedCall, device: int
 ) -> tuple[dict[str, Mapped], list[Mapped], Mapping[str, Output]]:
-    """A call's inputs, everything else, and its outputs, mapped for as long as the stack is open."""
+    """A call's inputs, everything else, and its outputs, mapped for as long as the stack is open.
+
+    What is changed in place is an input, which is given anew before every bracket, and an output.
+    """
     held = {name: stack.enter_context(Mapped(buffer, device)) for name, buffer in places.buffers.items()}
-    inputs = {name: mapped for name, mapped in held.items() if not mapped.buffer.written}
-    written = [mapped for mapped in held.values() if mapped.buffer.written]
+    inputs = {name: mapped for name, mapped in held.items() if mapped.buffer.given}
+    written = [mapped for mapped in held.values() if not mapped.buffer.given]
     judged = {name: MappedOutput(held[name]) for name in places.outputs if name in held}
     return inputs, written, judged

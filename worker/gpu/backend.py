@@ -45,6 +45,8 @@ from worker.recording.record import Device, Take, record
 from worker.recording.seam import DTYPES, Kind, Parameter, seam_of
 from worker.recording.tape import Launch, Tape
 
+GIVEN = (Kind.INPUT, Kind.INOUT)
+"""Arrays in which a call finds values."""
 DEVICE_NODES = ("/dev/nvidiactl", "/dev/dxg")
 Played = tuple[Case, Arrays, float]
 """A case that ran: what it wrote, by the seam's names, and its milliseconds."""
@@ -190,10 +192,10 @@ class _Grading:
     def _sizes(self, case: Case) -> dict[str, int]:
         inputs, shapes = self._inputs(case), self.job.grader.output_shapes(case)
         workspace = {WORKSPACE: self.limits.workspace_kb * 1024} if self.limits.workspace_kb else {}
-        pointers = [part for part in self._seam(case) if part.kind in (Kind.INPUT, Kind.OUTPUT)]
+        pointers = [part for part in self._seam(case) if part.kind in (*GIVEN, Kind.OUTPUT)]
         return {
             part.name: inputs[part.name].nbytes
-            if part.kind is Kind.INPUT
+            if part.kind in GIVEN
             else part.itemsize * int(np.prod(shapes[part.name]))
             for part in pointers
         } | workspace
@@ -208,13 +210,20 @@ class _Grading:
 
     def _dtypes(self, case: Case) -> dict[str, str]:
         """Of each array that the seam writes."""
-        return {part.name: DTYPES[part.type] for part in self._seam(case) if part.kind is Kind.OUTPUT}
+        written = (Kind.OUTPUT, Kind.INOUT)
+        return {part.name: DTYPES[part.type] for part in self._seam(case) if part.kind in written}
+
+    def _shapes(self, case: Case) -> dict[str, tuple[int, ...]]:
+        """Of each array that the seam takes."""
+        given = {name: array.shape for name, array in self._inputs(case).items()}
+        return {**given, **self.job.grader.output_shapes(case)}
 
     def _outputs(self, case: Case) -> frozenset[str]:
         return frozenset(self._dtypes(case)) | {WORKSPACE}
 
     def _place(self, case: Case, edge: Edge, among: Slots | None = None) -> dict[str, Buffer]:
-        return place(self._sizes(case), self._outputs(case), edge, among)
+        in_place = frozenset(part.name for part in self._seam(case) if part.kind is Kind.INOUT)
+        return place(self._sizes(case), self._outputs(case), edge, among, in_place)
 
     def _timed_takes(self, case: Case, count: int, among: Slots) -> list[Take]:
         return [Take(case, Edge.END, self._place(case, Edge.END, among), number) for number in range(1, count + 1)]
@@ -236,14 +245,14 @@ class _Grading:
     def _order(self, take: Take, tape: Tape) -> tuple[RunCase, bytes]:
         """What the player is asked for one run of a case, and the data that go with it."""
         inputs = self._inputs(take.case)
-        given = b"".join(inputs[b.name].tobytes() for b in take.buffers.values() if not b.written)
+        given = b"".join(inputs[b.name].tobytes() for b in take.buffers.values() if b.given)
         return self.on_card.order(take.buffers, tape.raw), tape.raw + given
 
     def _replay(self, case: Case, order: RunCase, data: bytes) -> tuple[Arrays, float]:
         result, payload = self.on_card.run(case.name, order, data)
         outputs: Arrays = {}
         at = 0
-        shapes = self.job.grader.output_shapes(case)
+        shapes = self._shapes(case)
         for name, dtype in self._dtypes(case).items():
             size = ITEM_SIZE[dtype] * int(np.prod(shapes[name]))
             outputs[name] = np.frombuffer(payload[at : at + size], STORED[dtype]).reshape(shapes[name])
@@ -259,7 +268,7 @@ class _Grading:
     def _baseline(self, case: Case) -> HeldBaseline:
         """The stage's baseline for a case, in a player of its own, which is made and timed alone the first time."""
         stage = self.job.stage
-        names = tuple(part.name for part in self._seam(case) if part.kind is Kind.INPUT)
+        names = tuple(part.name for part in self._seam(case) if part.kind in GIVEN)
         try:
             player = baselines.get(stage, self._baseline_player)
             return player.hold(

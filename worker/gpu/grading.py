@@ -99,7 +99,7 @@ class CardGrading:
         reading = samples.clock()
         user_ms = middle(samples.user)
         run.check_clock(reading)
-        read = sum(buffer.size for buffer in user.calls[0].buffers.values() if not buffer.written)
+        read = sum(buffer.size for buffer in user.calls[0].buffers.values() if buffer.given)
         self.job.held = self.job.held or self._held_back(case, user_ms, read)
         call = Call(self.job.grader.work(case), read + sum(user.sizes.values()))
         return Timing(

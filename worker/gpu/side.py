@@ -21,7 +21,7 @@ Bytes = NDArray[np.uint8]
 
 def timed_call(layout: Layout, buffers: Mapping[str, Buffer], tape: int, outputs: Mapping[str, int]) -> TimedCall:
     """A call with places in the arena for its inputs and for `outputs`: name → bytes."""
-    inputs = {name: layout.take(buffer.size) for name, buffer in buffers.items() if not buffer.written}
+    inputs = {name: layout.take(buffer.size) for name, buffer in buffers.items() if buffer.given}
     return TimedCall(dict(buffers), tape, inputs, {name: layout.take(size) for name, size in outputs.items()})
 
 

@@ -30,7 +30,10 @@ class Edge(StrEnum):
 
 @dataclass(frozen=True)
 class Buffer:
-    """One buffer: the seam's name of it, its device address, its bytes, and the mapping that holds it."""
+    """One buffer: the seam's name of it, its device address, its bytes, and the mapping that holds it.
+
+    written: it may be written. in_place: and what it held before is an input, given anew before every call.
+    """
 
     name: str
     address: int
@@ -38,13 +41,19 @@ class Buffer:
     mapping: int
     mapped: int
     written: bool
+    in_place: bool = False
+
+    @property
+    def given(self) -> bool:
+        """Whether a call finds values in it."""
+        return self.in_place or not self.written
 
     @classmethod
-    def at(cls, name: str, mapping: int, size: int, edge: Edge, *, written: bool) -> Buffer:
+    def at(cls, name: str, mapping: int, size: int, edge: Edge, *, written: bool, in_place: bool = False) -> Buffer:
         """The buffer of `size` bytes that a mapping from `mapping` on holds, against one of its edges."""
         mapped = max(1, -(-size // PAGE)) * PAGE
         address = mapping + mapped - size if edge is Edge.END else mapping
-        return cls(name, address, size, mapping, mapped, written)
+        return cls(name, address, size, mapping, mapped, written, in_place)
 
 
 class Slots:
@@ -60,10 +69,16 @@ class Slots:
         return [slot * STRIDE + secrets.randbelow(STRIDE // PAGE // 2) * PAGE + PAGE for slot in chosen]
 
 
-def place(sizes: dict[str, int], written: frozenset[str], edge: Edge, among: Slots | None = None) -> dict[str, Buffer]:
+def place(
+    sizes: dict[str, int],
+    written: frozenset[str],
+    edge: Edge,
+    among: Slots | None = None,
+    in_place: frozenset[str] = frozenset(),
+) -> dict[str, Buffer]:
     """Random places for buffers of `sizes` bytes. among: of what is mapped at the same time, if there is more."""
     starts = (among or Slots()).draw(len(sizes))
     return {
-        name: Buffer.at(name, start, size, edge, written=name in written)
+        name: Buffer.at(name, start, size, edge, written=name in written, in_place=name in in_place)
         for (name, size), start in zip(sizes.items(), starts, strict=True)
     }
