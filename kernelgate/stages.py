@@ -25,6 +25,7 @@ from pydantic import (
     model_validator,
 )
 
+from kernelgate import add_ons
 from kernelgate.languages import LANGUAGES
 from kernelgate.reasons import Reason
 from kernelgate.stage_file import FORM, StageFile
@@ -54,6 +55,17 @@ class Backend(StrEnum):
         member._value_ = word
         member.how = how
         member.phases = phases
+        return member
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        """A backend of an installed package: stages and results name it, so every process takes its word for one."""
+        if not isinstance(value, str) or (about := add_ons.backends().get(value)) is None:
+            return None
+        member = str.__new__(cls, value)
+        member._name_, member._value_ = value.upper(), value
+        member.how, member.phases = about.how, about.phases
+        cls._value2member_map_[value] = member
         return member
 
     TORCH = "torch", "", frozenset({Phase.LOAD, Phase.CASES, Phase.JUDGE})

@@ -2,67 +2,58 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import importlib
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
+from kernelgate import add_ons
 from kernelgate.settings import settings
 from kernelgate.stages import Backend, Stage
 from worker import emulator
 from worker.gpu import backend as gpu
-from worker.judging.job import CaseRun, Job, Run, never
-from worker.pytorch.backend import run_cases
+from worker.judging.job import CaseRun, Job, never
+from worker.judging.way import Way
 from worker.sandbox import Sandbox
-from worker.triton import interpret, replay
 
-WARM_TRITON = (
-    "triton",
-    "triton.backends.nvidia.compiler",
-    "triton.backends.nvidia.driver",
-    "triton.experimental.gluon.nvidia.hopper",
-    "torch.utils._python_dispatch",
+BUILT_IN = (
+    ("torch", "worker.pytorch.backend:WAYS"),
+    ("gpu", "worker.gpu.backend:WAYS"),
+    ("gpu", "worker.triton.ways:ON_A_CARD"),
+    ("emulator", "worker.emulator:WAYS"),
+    ("interpreter", "worker.triton.ways:INTERPRETED"),
 )
-"""What a session that records kernels would else import for seconds."""
+"""Our own, in the form in which an installed package states its backend (kernelgate/add_ons.py): word, "module:attribute"."""
+log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Way:
-    """How a backend grades one language.
-
-    run: yields each case as it has run; raises Failure for what the submission did. why_missing: why this host cannot, or None.
-    warm: modules that the sandbox's interpreter has imported before a session begins.
-    """
-
-    run: Run
-    why_missing: Callable[[], str | None]
-    warm: tuple[str, ...] = ()
-
-
-def _no_torch() -> str | None:
-    return _cannot_import("torch")
-
-
-def _no_triton() -> str | None:
-    return _no_torch() or _cannot_import("triton")
+@cache
+def ways() -> dict[tuple[Backend, str], Way]:
+    """Every way to grade a language, by backend: ours, then those of installed packages, which replace none of ours."""
+    found: dict[tuple[Backend, str], Way] = {}
+    for word, reference in BUILT_IN:
+        found |= {(Backend(word), way.language): way for way in _load(reference)}
+    for word, about in add_ons.backends().items():
+        try:
+            theirs = {(Backend(word), way.language): way for way in _load(about.ways)}
+        except Exception as error:  # a package may fail in any way
+            log.warning("backend %r (%s) does not load: %s: %s", word, about.ways, type(error).__name__, error)
+        else:
+            found |= {pair: way for pair, way in theirs.items() if pair not in found}
+    return found
 
 
-def _no_triton_on_gpu() -> str | None:
-    """On a GPU too, the sandbox's Triton is what records a submission."""
-    return gpu.missing_gpu() or _no_triton()
+def _load(reference: str) -> Sequence[Way]:
+    module, _, attribute = reference.partition(":")
+    stated: Sequence[Way] = getattr(importlib.import_module(module), attribute)
+    if not all(isinstance(way, Way) for way in stated):
+        raise TypeError(f"{reference} holds what is no worker.judging.way.Way")
+    return stated
 
 
-def _no_emulator() -> str | None:
-    return emulator.missing() if settings().emulator else "switched off (KERNELGATE_EMULATOR)"
-
-
-WAYS: dict[tuple[Backend, str], Way] = {
-    (Backend.TORCH, "pytorch"): Way(run_cases, _no_torch, ("torch",)),
-    (Backend.GPU, "cuda"): Way(gpu.run_cases, gpu.missing_gpu),
-    (Backend.GPU, "triton"): Way(replay.run_cases, _no_triton_on_gpu),
-    (Backend.EMULATOR, "cuda"): Way(emulator.run_cases, _no_emulator),
-    (Backend.INTERPRETER, "triton"): Way(interpret.run_cases, _no_triton, WARM_TRITON),
-}
+def known() -> tuple[Backend, ...]:
+    """Every backend that some way belongs to."""
+    return tuple(dict.fromkeys(backend for backend, _ in ways()))
 
 
 class NoBackendError(RuntimeError):
@@ -72,7 +63,7 @@ class NoBackendError(RuntimeError):
 @cache
 def why_missing(backend: Backend, language: str) -> str | None:
     """Why this host cannot grade a language with a backend, or None. Asked once a process: packages do not change."""
-    way = WAYS.get((backend, language))
+    way = ways().get((backend, language))
     return way.why_missing() if way else f"it does not grade {language}"
 
 
@@ -80,15 +71,15 @@ def why_missing(backend: Backend, language: str) -> str | None:
 def missing() -> dict[Backend, str]:
     """Backends with which this host can grade no language, with the first one's reason."""
     absent = {}
-    for backend in Backend:
-        whys = [why_missing(backend, language) for known, language in WAYS if known is backend]
+    for backend in known():
+        whys = [why_missing(backend, language) for each, language in ways() if each is backend]
         if None not in whys:
-            absent[backend] = next((why for why in whys if why), "this release has no such backend")
+            absent[backend] = next(why for why in whys if why)
     return absent
 
 
 def available() -> tuple[Backend, ...]:
-    return tuple(backend for backend in Backend if backend not in missing())
+    return tuple(backend for backend in known() if backend not in missing())
 
 
 def open_sandbox(give_way: Callable[[], bool] = never, slot: int = 0) -> Sandbox:
@@ -99,7 +90,7 @@ def open_sandbox(give_way: Callable[[], bool] = never, slot: int = 0) -> Sandbox
     """
     values = settings()
     preload = tuple(
-        module for key, way in WAYS.items() if way.warm and why_missing(*key) is None for module in way.warm
+        module for key, way in ways().items() if way.warm and why_missing(*key) is None for module in way.warm
     )
     return Sandbox(
         python=values.runner_python,
@@ -135,19 +126,8 @@ def choose(stage: Stage) -> Backend:
 
 def run(backend: Backend, job: Job) -> Iterator[CaseRun]:
     """Runs a job's cases with a backend that `choose` gave."""
-    return WAYS[backend, job.stage.spec.language].run(job)
+    return ways()[backend, job.stage.spec.language].run(job)
 
 
 def _lacking(stage: Stage, backend: Backend) -> str | None:
     return why_missing(backend, stage.spec.language)
-
-
-def _cannot_import(module: str) -> str | None:
-    """Why the sandbox's interpreter cannot find `module`, or None. Finding is enough: importing torch takes seconds."""
-    code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
-    python = settings().runner_python
-    try:
-        found = subprocess.run([python, "-I", "-c", code], capture_output=True, timeout=60, check=False)
-    except OSError as error:
-        return f"{python} does not start: {error}"
-    return None if found.returncode == 0 else f"{python} has no {module}; install requirements/grade.txt for it"

@@ -36,6 +36,7 @@ from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
 from worker.judging.job import CaseRun, Job
 from worker.judging.phases import Phases, Unwatched
+from worker.judging.way import Way
 from worker.recording.baseline import compiled_baseline
 from worker.recording.compile import Compiled, architecture, compile_cuda, with_occupancy
 from worker.recording.memory_of_kernels import check_frames
@@ -294,3 +295,6 @@ class _Grading:
 
 
 __all__ = ["fit", "missing_gpu", "model", "run_cases", "spare", "warm"]
+
+
+WAYS = (Way("cuda", run_cases, missing_gpu),)

@@ -25,6 +25,7 @@ from worker.judging.endings import end_failure, failure_of, forged, mistake_of, 
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
 from worker.judging.job import CaseRun, Job
+from worker.judging.way import Way, cannot_import
 from worker.sandbox import Finished, Session, SessionEnded
 from worker.sandbox.program import program
 
@@ -231,3 +232,6 @@ def run_cases(job: Job) -> Iterator[CaseRun]:
             for case in cases:
                 yield execution.run(case, inputs[case.name])
             job.explain(lambda case, given: execution.run(case, given).outputs)
+
+
+WAYS = (Way("pytorch", run_cases, lambda: cannot_import("torch"), ("torch",)),)

@@ -13,7 +13,7 @@ from kernelgate.db import transaction
 from kernelgate.settings import settings
 from kernelgate.stage_folders import load_stages
 from kernelgate.stages import Backend
-from worker.backends import available, missing, open_sandbox
+from worker.backends import available, known, missing, open_sandbox
 from worker.emulator import compiler
 from worker.emulator.check_pass import offered
 from worker.gpu import bench_client
@@ -61,7 +61,7 @@ def _sandbox() -> Iterator[Finding]:
 
 
 def _backends() -> Iterator[Finding]:
-    for backend in Backend:
+    for backend in known():
         yield Finding(f"backend {backend}", backend in available(), missing().get(backend) or _here(backend))
     if Backend.GPU in available() or why_unwell() is not None:
         why = bench_client.look()
