@@ -7,7 +7,7 @@ Expected values are computed in this process, which has no CUDA context, and nev
 from __future__ import annotations
 
 import atexit
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
@@ -30,7 +30,7 @@ from worker.gpu.protocol import Held, Hold, Loaded, LoadModule, Ready, RunCase
 from worker.gpu.sanitizer import explained
 from worker.gpu.side import Side, timed_call
 from worker.gpu.together import speeds, together
-from worker.judging.arrays import ITEM_SIZE, STORED
+from worker.judging.arrays import ITEM_SIZE, STORED, RawTensor
 from worker.judging.device_faults import check_repeat
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
@@ -149,6 +149,7 @@ class _Grading:
             yield self._finished(case, outputs, ms)
         if failure is not None:
             raise explained(failure, compiled.device, self.orders, job.cancelled)
+        job.explain(partial(self._asked, {take.case.name: (take, tapes[take.label]) for take in takes}))
         job.resources = with_occupancy(job.resources, compiled.cubin, self.on_card.occupancy)
         checks.conclude()
         timings = {}
@@ -231,21 +232,28 @@ class _Grading:
 
     def _case(self, case: Case, takes: list[Take], tapes: dict[str, Tape]) -> tuple[Arrays, float]:
         """What a case wrote, and its milliseconds, from two runs that agree."""
-        self.orders = [self._order(take, tapes[take.label]) for take in takes]
+        self.orders = [self._order(take, tapes[take.label], self._inputs(case)) for take in takes]
         (first, ms), (second, _) = (self._replay(case, order, data) for order, data in self.orders)
         for name, values in first.items():
             tolerance = self.job.grader.repeat_tolerance(case, name)
             check_repeat(case.name, name, values, second[name], tolerance=tolerance)
         return first, ms
 
+    def _asked(self, recorded: Mapping[str, tuple[Take, Tape]], case: Case, inputs: Arrays) -> Mapping[str, RawTensor]:
+        """The judged tensors of a case on other inputs, played once. Raises Failure."""
+        with lock.shared():
+            outputs, _ = self._replay(case, *self._order(*recorded[case.name], inputs))
+        return self._raw(case, inputs, outputs)
+
     def _finished(self, case: Case, outputs: Arrays, ms: float) -> CaseRun:
         inputs = self._inputs(case)
-        judged = self.job.grader.finish(case, inputs, outputs)
-        return CaseRun(case, inputs, self.job.grader.raw(case, judged), ms)
+        return CaseRun(case, inputs, self._raw(case, inputs, outputs), ms)
 
-    def _order(self, take: Take, tape: Tape) -> tuple[RunCase, bytes]:
-        """What the player is asked for one run of a case, and the data that go with it."""
-        inputs = self._inputs(take.case)
+    def _raw(self, case: Case, inputs: Arrays, outputs: Arrays) -> Mapping[str, RawTensor]:
+        return self.job.grader.raw(case, self.job.grader.finish(case, inputs, outputs))
+
+    def _order(self, take: Take, tape: Tape, inputs: Arrays) -> tuple[RunCase, bytes]:
+        """What the player is asked for one run of a case on `inputs`, and the data that go with it."""
         given = b"".join(inputs[b.name].tobytes() for b in take.buffers.values() if b.given)
         return self.on_card.order(take.buffers, tape.raw), tape.raw + given
 

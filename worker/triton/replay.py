@@ -138,6 +138,7 @@ class _Grading:
             yield CaseRun(case, inputs[case.name], raw, ms)
         if failure is not None:
             raise failure
+        job.explain(lambda case, given: self._asked(calls[case.name][0], kernels[case.name], given))
         job.resources = resources(kernels)
         job.tables = tables([each[0] for each in calls.values()], kernels, self.on_card.peak)
         checks.conclude()
@@ -243,6 +244,13 @@ class _Grading:
             outputs.append(first)
             ms += took
         return case, outputs, ms
+
+    def _asked(self, call: Placed, kernels: Mapping[str, Kernel], inputs: Arrays) -> dict[str, RawTensor]:
+        """The judged tensors of a case on other inputs, played once. Raises Failure."""
+        with lock.shared():
+            tape = self._tape(call, kernels)
+            outputs = [self._replay(call, tape, given)[0] for given in runs_of(inputs)]
+        return judged(self.job, call.case, inputs, outputs)
 
     def _tape(self, call: Placed, kernels: Mapping[str, Kernel]) -> bytes:
         """The call in the player's own form; sends the cubins that the player does not have yet."""
