@@ -88,7 +88,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def with_gate(stage: Stage, speedup: float) -> Stage:
     """The stage with another gate. Its measurement goes on until it is clear of it."""
     spec = stage.spec.model_copy(update={"gate": Gate(speedup=round(speedup, 4))})
-    return Stage(stage.folder, spec, stage.files)
+    return Stage(stage.folder, spec, stage.files, stage.form)
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ from worker.judging.device_faults import input_changed, stray_write
 from worker.judging.failures import Failure
 
 WARM_UP = 2
-LEAST_PAIRS, LEAST_CALLS, MOST_PAIRS = 10, 20, 100
+LEAST_PAIRS, LEAST_CALLS, MOST_PAIRS = 16, 20, 100
 ASK_EVERY = 5
 KEPT_OUTPUTS = 2 << 30
 """Bytes of outputs that wait for being compared; beyond them they are compared while the card is held."""
