@@ -75,7 +75,7 @@ $(DEV): $(SERVICE)
 $(WEB): | $(SERVICE)
 	@if [ -f web/package.json ]; then \
 	  echo 'bundling the pages'\'' scripts and styles'; \
-	  $(IN_WEB) && npm ci --silent && npm run --silent build; \
+	  $(IN_WEB) && npm ci --no-progress --loglevel=error >/dev/null && npm run --silent build; \
 	else \
 	  echo 'web/package.json is not there: nothing to bundle'; \
 	fi
