@@ -7,12 +7,13 @@ runs the file, on the trusted side, for the reference, the inputs and the mistak
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernelgate import case_lines
+from kernelgate import case_lines, edit_lines
 from kernelgate.case_lines import CaseLine
+from kernelgate.edit_lines import Edit
 from kernelgate.languages import LANGUAGES
 from kernelgate.refusals import refusals_of
 from kernelgate.seams import DTYPES, OF_THE_CASE, Argument, SeamError, SeamLine, names_in, parse
@@ -44,26 +45,6 @@ RUN = ("inputs", "tolerance", "share")
 """Assignments that may hold functions, or functions; the worker reads them."""
 ONE_SEAM = ""
 """The name of the only seam of a stage that has one."""
-
-
-@dataclass(frozen=True)
-class Edit:
-    """A wrong file that is a change of another: its verdict, of which folder's file, pairs of old and new text, and what it
-    must be answered with."""
-
-    name: str
-    verdict: str
-    of: str
-    changes: tuple[tuple[str, str], ...]
-    expected: dict[str, Any]
-
-    def applied(self, text: str) -> str:
-        """Raises StageFileError where the old text is no longer there."""
-        for old, new in self.changes:
-            if old not in text:
-                raise StageFileError(0, f"edits: {self.name}: {old[:80]!r} does not stand in the {self.of}")
-            text = text.replace(old, new)
-        return text
 
 
 @dataclass(frozen=True)
@@ -110,7 +91,7 @@ def read(name: str, text: str) -> StageFile:
         frozenset(ways),
         lines,
         timed,
-        tuple(_edits(source)),
+        tuple(_edits(source, [each["name"] for each in spec["mistakes"]])),
         derived_of(source),
         _changed(source, language, called),
         tuple(refused),
@@ -242,8 +223,15 @@ def _check_functions(source: Source, seams: Mapping[str, SeamLine]) -> None:
         raise StageFileError(source.line("work"), f"work: {error}") from None
 
 
-def _edits(source: Source) -> Any:
-    for name, parts in source.literal("edits", {}).items():
+def _edits(source: Source, mistakes: list[str]) -> Iterator[Edit]:
+    stated = source.literal("edits", {})
+    if isinstance(stated, str):
+        try:
+            yield from edit_lines.read(stated, mistakes)
+        except edit_lines.EditLineError as error:
+            raise StageFileError(source.line("edits"), str(error)) from None
+        return
+    for name, parts in stated.items():
         line = source.line("edits")
         expected = parts[-1] if isinstance(parts[-1], dict) else {}
         words = [part for part in parts if not isinstance(part, dict)]

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from kernelgate import stage_file
 from kernelgate.derived_files import derived_files
-from kernelgate.stage_file import Edit, StageFile
+from kernelgate.edit_lines import Edit, EditLineError
+from kernelgate.stage_file import StageFile
 from kernelgate.stage_source import Source, StageFileError
 from kernelgate.stages import SUFFIXES, Spec, Stage, StageError, first_error
 from kernelgate.verdicts import Verdict
@@ -73,7 +74,7 @@ def _short(folder: Path, files: dict[str, bytes]) -> Stage:
         files |= {
             f"submissions/{edit.verdict}/{edit.name}{spec.suffix}": _apply(edit, spec, files) for edit in form.edits
         }
-    except (StageFileError, UnicodeDecodeError) as error:
+    except (StageFileError, EditLineError, UnicodeDecodeError) as error:
         raise StageError(f"stage {folder.name}: {stage_file.FILE} {error}") from error
     except ValidationError as error:
         raise StageError(f"stage {folder.name}: {stage_file.FILE}: {first_error(error)}") from error

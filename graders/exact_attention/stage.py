@@ -133,110 +133,39 @@ def row_sums(qkv):
     return np.concatenate(sums, axis=1)
 
 
-edits = {
-    "scale_forgotten": (
-        "wrong_answer",
-        "query[lane] * SCORE_SCALE, q1 = query[lane + 32] * SCORE_SCALE",
-        "query[lane], q1 = query[lane + 32]",
-        {"mistake": "scale_forgotten"},
-    ),
-    "scale_not_a_root": (
-        "wrong_answer",
-        "query[lane] * SCORE_SCALE, q1 = query[lane + 32] * SCORE_SCALE",
-        "query[lane] / HEAD_DIM, q1 = query[lane + 32] / HEAD_DIM",
-        {"mistake": "scale_not_a_root"},
-    ),
-    "future_visible": (
-        "wrong_answer",
-        "exactRow(const float* __restrict__ qkv, float* __restrict__ out) {",
-        "exactRow(const float* __restrict__ qkv, float* __restrict__ out, int tokens) {",
-        "for (int j = warp; j <= token;",
-        "for (int j = warp; j < tokens;",
-        "for (int j = threadIdx.x; j <= token;",
-        "for (int j = threadIdx.x; j < tokens;",
-        "for (int j = group; j <= token;",
-        "for (int j = group; j < tokens;",
-        "stream>>>(qkv, out)",
-        "stream>>>(qkv, out, tokens)",
-        {"mistake": "future_visible"},
-    ),
-    "diagonal_excluded": (
-        "wrong_answer",
-        "for (int j = warp; j <= token;",
-        "for (int j = warp; j < max(token, 1);",
-        "for (int j = threadIdx.x; j <= token;",
-        "for (int j = threadIdx.x; j < max(token, 1);",
-        "for (int j = group; j <= token;",
-        "for (int j = group; j < max(token, 1);",
-        {"mistake": "diagonal_excluded"},
-    ),
-    "one_kv_head": ("wrong_answer", "kv = head / HEADS_PER_KV", "kv = 0", {"mistake": "one_kv_head"}),
-    "kv_heads_in_turn": (
-        "wrong_answer",
-        "kv = head / HEADS_PER_KV",
-        "kv = head % KV_HEADS",
-        {"mistake": "kv_heads_in_turn"},
-    ),
-    "not_normalised": (
-        "wrong_answer",
-        "(partial[dim] + partial[dim + HEAD_DIM]) / sum",
-        "partial[dim] + partial[dim + HEAD_DIM]",
-        {"mistake": "not_normalised"},
-    ),
-    "mean_of_values": ("wrong_answer", "expf(score[j] - largest)", "1.0f", {"mistake": "mean_of_values"}),
-    "no_maximum": ("wrong_answer", "expf(score[j] - largest)", "expf(score[j])", {"reason": "wrong_value"}),
-    "powers_of_two": (
-        "wrong_answer",
-        "expf(score[j] - largest)",
-        "exp2f(score[j] - largest)",
-        {"mistake": "powers_of_two"},
-    ),
-    "values_are_keys": (
-        "wrong_answer",
-        "qkv + VALUE_OFFSET + kv",
-        "qkv + KEY_OFFSET + kv",
-        {"mistake": "values_are_keys"},
-    ),
-    "half_of_the_values": (
-        "wrong_answer",
-        "(partial[dim] + partial[dim + HEAD_DIM]) / sum",
-        "partial[dim] / sum",
-        {"reason": "wrong_value"},
-    ),
-    "first_warp_alone": (
-        "wrong_answer",
-        "sum = scratch[0] + scratch[1] + scratch[2] + scratch[3];",
-        "sum = scratch[0];",
-        {"reason": "wrong_value"},
-    ),
-    "barrier_missing": (
-        "wrong_answer",
-        "    if (lane == 0) scratch[warp] = largest;\n    __syncthreads();",
-        "    if (lane == 0) scratch[warp] = largest;",
-    ),
-    "no_shared_memory": ("runtime_error", "tokens * sizeof(float), stream", "0, stream", {"reason": "illegal_address"}),
-    "one_row_too_many": (
-        "runtime_error",
-        "dim3(tokens, HEADS)",
-        "dim3(tokens + 1, HEADS)",
-        {"reason": "illegal_address"},
-    ),
-    "score_matrix": (
-        "contract_violation",
-        "    exactRow<<<",
-        (
-            "    float* scores;\n"
-            "    cudaMallocAsync(&scores, (size_t)tokens * tokens * HEADS * sizeof(float), stream);\n"
-            "    exactRow<<<"
-        ),
-        {"reason": "workspace"},
-    ),
-    "scribbles": (
-        "contract_violation",
-        "    partial[threadIdx.x] = weighted;",
-        "    partial[threadIdx.x] = weighted;\n    const_cast<float*>(query)[0] = 0.0f;",
-    ),
-}
+edits = r"""
+scale_forgotten wrong_answer: query[lane] * SCORE_SCALE, q1 = query[lane + 32] * SCORE_SCALE
+    => query[lane], q1 = query[lane + 32]
+scale_not_a_root wrong_answer: query[lane] * SCORE_SCALE, q1 = query[lane + 32] * SCORE_SCALE
+    => query[lane] / HEAD_DIM, q1 = query[lane + 32] / HEAD_DIM
+future_visible wrong_answer: exactRow(const float* __restrict__ qkv, float* __restrict__ out) {
+    => exactRow(const float* __restrict__ qkv, float* __restrict__ out, int tokens) {
+    ;; for (int j = warp; j <= token; => for (int j = warp; j < tokens;
+    ;; for (int j = threadIdx.x; j <= token; => for (int j = threadIdx.x; j < tokens;
+    ;; for (int j = group; j <= token; => for (int j = group; j < tokens;
+    ;; stream>>>(qkv, out) => stream>>>(qkv, out, tokens)
+diagonal_excluded wrong_answer: for (int j = warp; j <= token; => for (int j = warp; j < max(token, 1);
+    ;; for (int j = threadIdx.x; j <= token; => for (int j = threadIdx.x; j < max(token, 1);
+    ;; for (int j = group; j <= token; => for (int j = group; j < max(token, 1);
+one_kv_head wrong_answer: kv = head / HEADS_PER_KV => kv = 0
+kv_heads_in_turn wrong_answer: kv = head / HEADS_PER_KV => kv = head % KV_HEADS
+not_normalised wrong_answer: (partial[dim] + partial[dim + HEAD_DIM]) / sum => partial[dim] + partial[dim + HEAD_DIM]
+mean_of_values wrong_answer: expf(score[j] - largest) => 1.0f
+no_maximum wrong_answer wrong_value: expf(score[j] - largest) => expf(score[j])
+powers_of_two wrong_answer: expf(score[j] - largest) => exp2f(score[j] - largest)
+values_are_keys wrong_answer: qkv + VALUE_OFFSET + kv => qkv + KEY_OFFSET + kv
+half_of_the_values wrong_answer wrong_value: (partial[dim] + partial[dim + HEAD_DIM]) / sum => partial[dim] / sum
+first_warp_alone wrong_answer wrong_value: sum = scratch[0] + scratch[1] + scratch[2] + scratch[3]; => sum = scratch[0];
+barrier_missing wrong_answer: "    if (lane == 0) scratch[warp] = largest;\n    __syncthreads();"
+    => "    if (lane == 0) scratch[warp] = largest;"
+no_shared_memory runtime_error illegal_address: tokens * sizeof(float), stream => 0, stream
+one_row_too_many runtime_error illegal_address: dim3(tokens, HEADS) => dim3(tokens + 1, HEADS)
+score_matrix contract_violation workspace: "    exactRow<<<"
+    => "    float* scores;\n"
+    "    cudaMallocAsync(&scores, (size_t)tokens * tokens * HEADS * sizeof(float), stream);\n    exactRow<<<"
+scribbles contract_violation: "    partial[threadIdx.x] = weighted;"
+    => "    partial[threadIdx.x] = weighted;\n    const_cast<float*>(query)[0] = 0.0f;"
+"""
 done_when = [
     ("Scores 0 and ln 3, values 2 and 6: the output?", "5"),
     ("How many scores does one head of 2048 tokens have, with the causal mask?", "2098176"),

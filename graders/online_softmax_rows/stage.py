@@ -121,69 +121,25 @@ mistakes = {
         "Each value weighs e^(x - m).",
     ),
 }
-edits = {
-    "l_not_rescaled": ("wrong_answer", "alpha * state.l + p,", "state.l + p,", {"mistake": "l_not_rescaled"}),
-    "a_not_rescaled": (
-        "wrong_answer",
-        "alpha * state.a + p * v[column]",
-        "state.a + p * v[column]",
-        {"mistake": "a_not_rescaled"},
-    ),
-    "nothing_rescaled": (
-        "wrong_answer",
-        "alpha = rescale(state.m, larger), p",
-        "alpha = 1.0f, p",
-        {"mistake": "nothing_rescaled"},
-    ),
-    "merged_without_rescaling": (
-        "wrong_answer",
-        "alpha = rescale(one.m, m), beta = rescale(other.m, m);",
-        "alpha = 1.0f, beta = 1.0f;",
-        {"mistake": "merged_without_rescaling"},
-    ),
-    "a_merged_without_rescaling": (
-        "wrong_answer",
-        "alpha * one.a + beta * other.a",
-        "one.a + other.a",
-        {"mistake": "a_merged_without_rescaling"},
-    ),
-    "lane_0_alone": ("wrong_answer", "        state = merge(state, other);\n", "", {"mistake": "lane_0_alone"}),
-    "latest_for_the_running": (
-        "wrong_answer",
-        "const float larger = fmaxf(state.m, score);",
-        "const float larger = score;",
-        {"reason": "wrong_value"},
-    ),
-    "not_divided": ("wrong_answer", "state.a / state.l", "state.a", {"mistake": "not_divided"}),
-    "inf_minus_inf": (
-        "wrong_answer",
-        "return m == larger ? 1.0f : expf(m - larger);",
-        "return expf(m - larger);",
-        {"reason": "wrong_value"},
-    ),
-    "alpha_upside_down": ("wrong_answer", "expf(m - larger); }", "expf(larger - m); }", {"reason": "wrong_value"}),
-    "merge_one_sided": ("wrong_answer", "beta = rescale(other.m, m);", "beta = 1.0f;", {"reason": "wrong_value"}),
-    "step_missing": ("wrong_answer", "int step = 16;", "int step = 8;", {"reason": "wrong_value"}),
-    "starter_unrescaled_numerator": (
-        "wrong_answer",
-        "of starter",
-        "weighted += p * v[column];",
-        "weighted += v[column];",
-        {"reason": "wrong_value"},
-    ),
-    "no_maximum": (
-        "wrong_answer",
-        "const float larger = fmaxf(state.m, score);",
-        "const float larger = 0.0f;",
-        {"reason": "wrong_value"},
-    ),
-    "rows_unchecked": ("runtime_error", "    if (row >= rows) return;\n", "", {"reason": "illegal_address"}),
-    "v_scribbled": (
-        "contract_violation",
-        "        m[row] = state.m;",
-        "        const_cast<float*>(v)[0] = state.m;\n        m[row] = state.m;",
-    ),
-}
+edits = r"""
+l_not_rescaled wrong_answer: alpha * state.l + p, => state.l + p,
+a_not_rescaled wrong_answer: alpha * state.a + p * v[column] => state.a + p * v[column]
+nothing_rescaled wrong_answer: alpha = rescale(state.m, larger), p => alpha = 1.0f, p
+merged_without_rescaling wrong_answer: alpha = rescale(one.m, m), beta = rescale(other.m, m); => alpha = 1.0f, beta = 1.0f;
+a_merged_without_rescaling wrong_answer: alpha * one.a + beta * other.a => one.a + other.a
+lane_0_alone wrong_answer: "        state = merge(state, other);\n" =>
+latest_for_the_running wrong_answer wrong_value: const float larger = fmaxf(state.m, score); => const float larger = score;
+not_divided wrong_answer: state.a / state.l => state.a
+inf_minus_inf wrong_answer wrong_value: return m == larger ? 1.0f : expf(m - larger); => return expf(m - larger);
+alpha_upside_down wrong_answer wrong_value: expf(m - larger); } => expf(larger - m); }
+merge_one_sided wrong_answer wrong_value: beta = rescale(other.m, m); => beta = 1.0f;
+step_missing wrong_answer wrong_value: int step = 16; => int step = 8;
+starter_unrescaled_numerator wrong_answer of starter wrong_value: weighted += p * v[column]; => weighted += v[column];
+no_maximum wrong_answer wrong_value: const float larger = fmaxf(state.m, score); => const float larger = 0.0f;
+rows_unchecked runtime_error illegal_address: "    if (row >= rows) return;\n" =>
+v_scribbled contract_violation: "        m[row] = state.m;"
+    => "        const_cast<float*>(v)[0] = state.m;\n        m[row] = state.m;"
+"""
 done_when = [
     ("The states (0, 2, 4) and (ln 2, 1, 10), merged: the output a / l?", "6"),
     ("And if a is not rescaled in the merge?", "7"),

@@ -85,107 +85,38 @@ mistakes = {
         "qkv[token * slab + output].",
     ),
 }
-edits = {
-    "tail_dropped": (
-        "wrong_answer",
-        "first < width; first += DEPTH",
-        "first + DEPTH <= width; first += DEPTH",
-        {"mistake": "tail_dropped"},
-    ),
-    "tf32": (
-        "wrong_answer",
-        "__global__ void __launch_bounds__(THREADS) projectTile",
-        (
-            "__device__ float tf32(float v) { return __uint_as_float((__float_as_uint(v) + 0x1000u) & 0xFFFFE000u); }\n\n"
-            "__global__ void __launch_bounds__(THREADS) projectTile"
-        ),
-        "fmaf(left[i], right[j], sum[i][j])",
-        "fmaf(tf32(left[i]), tf32(right[j]), sum[i][j])",
-        {"mistake": "tf32"},
-    ),
-    "slab_transposed": (
-        "wrong_answer",
-        "inside ? from[(size_t)(first_row + row) * width + first + depth] : 0.0f",
-        (
-            "!inside ? 0.0f : rows == transposed ? from[(size_t)(first + depth) * rows + first_row + row]"
-            " : from[(size_t)(first_row + row) * width + first + depth]"
-        ),
-        "int first, int width) {",
-        "int first, int width, int transposed = -1) {",
-        "stage(ws, w, first_output, slab, first, width)",
-        "stage(ws, w, first_output, slab, first, width, slab)",
-        {"mistake": "slab_transposed"},
-    ),
-    "first_tile_only": (
-        "wrong_answer",
-        "first < width; first += DEPTH",
-        "first < 1; first += DEPTH",
-        {"mistake": "first_tile_only"},
-    ),
-    "last_tile_only": (
-        "wrong_answer",
-        "        stage(xs, x, first_token, tokens, first, width);",
-        (
-            "        for (auto& row : sum)\n            for (float& one : row) one = 0.0f;\n"
-            "        stage(xs, x, first_token, tokens, first, width);"
-        ),
-        {"mistake": "last_tile_only"},
-    ),
-    "result_transposed": (
-        "wrong_answer",
-        "qkv[(size_t)(first_token + token + i) * slab + first_output + output + j] =",
-        "qkv[(size_t)(first_output + output + j) * tokens + first_token + token + i] =",
-        {"mistake": "result_transposed"},
-    ),
-    "last_product_missing": (
-        "wrong_answer",
-        "first + depth < width;",
-        "first + depth < width - 1;",
-        {"mistake": "last_product_missing"},
-    ),
-    "three_of_four": (
-        "wrong_answer",
-        "for (int j = 0; j < EACH; ++j)\n            if",
-        "for (int j = 0; j < EACH - 1; ++j)\n            if",
-        {"reason": "wrong_value"},
-    ),
-    "tokens_past_a_tile": (
-        "wrong_answer",
-        "(tokens + TILE - 1) / TILE",
-        "max(1, tokens / TILE)",
-        {"reason": "wrong_value"},
-    ),
-    "half_sums": (
-        "wrong_answer",
-        "#include <cuda_runtime.h>",
-        "#include <cuda_fp16.h>\n#include <cuda_runtime.h>",
-        "= sum[i][j];",
-        "= __half2float(__float2half(sum[i][j]));",
-        {"reason": "wrong_value"},
-    ),
-    "second_barrier_missing": ("wrong_answer", "        }\n        __syncthreads();\n    }", "        }\n    }"),
-    "stores_past_the_end": (
-        "runtime_error",
-        "            if (first_token + token + i < tokens && first_output + output + j < slab)\n",
-        "",
-        {"reason": "illegal_address"},
-    ),
-    "loads_past_the_end": (
-        "runtime_error",
-        "const bool inside = first_row + row < rows && first + depth < width;",
-        "const bool inside = true;",
-        {"reason": "illegal_address"},
-    ),
-    "slab_scribbled": (
-        "contract_violation",
-        "        stage(ws, w, first_output, slab, first, width);",
-        (
-            "        stage(ws, w, first_output, slab, first, width);\n"
-            "        if (threadIdx.x == 0) const_cast<float*>(w)[0] = 0.0f;"
-        ),
-        {"reason": "inputs_changed"},
-    ),
-}
+edits = r"""
+tail_dropped wrong_answer: first < width; first += DEPTH => first + DEPTH <= width; first += DEPTH
+tf32 wrong_answer: __global__ void __launch_bounds__(THREADS) projectTile
+    => "__device__ float tf32(float v) { return __uint_as_float((__float_as_uint(v) + 0x1000u) & 0xFFFFE000u); }\n"
+    "\n__global__ void __launch_bounds__(THREADS) projectTile"
+    ;; fmaf(left[i], right[j], sum[i][j]) => fmaf(tf32(left[i]), tf32(right[j]), sum[i][j])
+slab_transposed wrong_answer: inside ? from[(size_t)(first_row + row) * width + first + depth] : 0.0f
+    => "!inside ? 0.0f : rows == transposed ? from[(size_t)(first + depth) * rows + first_row + row] : "
+    "from[(size_t)(first_row + row) * width + first + depth]"
+    ;; int first, int width) { => int first, int width, int transposed = -1) {
+    ;; stage(ws, w, first_output, slab, first, width) => stage(ws, w, first_output, slab, first, width, slab)
+first_tile_only wrong_answer: first < width; first += DEPTH => first < 1; first += DEPTH
+last_tile_only wrong_answer: "        stage(xs, x, first_token, tokens, first, width);"
+    => "        for (auto& row : sum)\n            for (float& one : row) one = 0.0f;\n"
+    "        stage(xs, x, first_token, tokens, first, width);"
+result_transposed wrong_answer: qkv[(size_t)(first_token + token + i) * slab + first_output + output + j] =
+    => qkv[(size_t)(first_output + output + j) * tokens + first_token + token + i] =
+last_product_missing wrong_answer: first + depth < width; => first + depth < width - 1;
+three_of_four wrong_answer wrong_value: "for (int j = 0; j < EACH; ++j)\n            if"
+    => "for (int j = 0; j < EACH - 1; ++j)\n            if"
+tokens_past_a_tile wrong_answer wrong_value: (tokens + TILE - 1) / TILE => max(1, tokens / TILE)
+half_sums wrong_answer wrong_value: #include <cuda_runtime.h> => "#include <cuda_fp16.h>\n#include <cuda_runtime.h>"
+    ;; = sum[i][j]; => = __half2float(__float2half(sum[i][j]));
+second_barrier_missing wrong_answer: "        }\n        __syncthreads();\n    }" => "        }\n    }"
+stores_past_the_end runtime_error illegal_address:
+    "            if (first_token + token + i < tokens && first_output + output + j < slab)\n" =>
+loads_past_the_end runtime_error illegal_address: const bool inside = first_row + row < rows && first + depth < width;
+    => const bool inside = true;
+slab_scribbled contract_violation inputs_changed: "        stage(ws, w, first_output, slab, first, width);"
+    => "        stage(ws, w, first_output, slab, first, width);\n"
+    "        if (threadIdx.x == 0) const_cast<float*>(w)[0] = 0.0f;"
+"""
 done_when = [
     ("How many floats does one row of the block's slab product have?", "768"),
     ("In how many multiply-adds does the solution use a value that a thread reads from shared memory?", "4"),

@@ -86,74 +86,25 @@ mistakes = {
         "The mean is over width values; padding adds nothing to the sum and nothing to the count.",
     ),
 }
-edits = {
-    "sum_not_mean": ("wrong_answer", "blockSum(sum) / width + eps", "blockSum(sum) + eps", {"mistake": "sum_not_mean"}),
-    "no_weight": (
-        "wrong_answer",
-        "to[column] = kept[i] * scale * w[column]",
-        "to[column] = kept[i] * scale",
-        {"mistake": "weight_forgotten"},
-    ),
-    "eps_outside": (
-        "wrong_answer",
-        "rsqrtf(blockSum(sum) / width + eps)",
-        "1.0f / (sqrtf(blockSum(sum) / width) + eps)",
-        {"mistake": "eps_outside"},
-    ),
-    "eps_forgotten": (
-        "wrong_answer",
-        "blockSum(sum) / width + eps",
-        "blockSum(sum) / width",
-        {"reason": "wrong_value"},
-    ),
-    "no_root": (
-        "wrong_answer",
-        "rsqrtf(blockSum(sum) / width + eps)",
-        "1.0f / (blockSum(sum) / width + eps)",
-        {"mistake": "no_root"},
-    ),
-    "first_warp_only": ("wrong_answer", "warp < WARPS", "warp < 1", {"mistake": "first_warp_only"}),
-    "padded_width": (
-        "wrong_answer",
-        "blockSum(sum) / width + eps",
-        "blockSum(sum) / ((width + 31) / 32 * 32) + eps",
-        {"mistake": "padded_width"},
-    ),
-    "half_the_rows": ("wrong_answer", "rmsNormRow<<<rows,", "rmsNormRow<<<(rows + 1) / 2,", {"reason": "wrong_value"}),
-    "wide_rows_cut": (
-        "wrong_answer",
-        "to[column] = from[column] * scale * w[column]",
-        "to[column] = 0.0f",
-        {"reason": "wrong_value"},
-    ),
-    "weight_of_the_row": (
-        "wrong_answer",
-        "kept[i] * scale * w[column]",
-        "kept[i] * scale * w[blockIdx.x % width]",
-        {"reason": "wrong_value"},
-    ),
-    "barrier_missing": ("wrong_answer", "    __syncthreads();\n", ""),
-    "reads_past_the_end": (
-        "runtime_error",
-        "column < width ? from[column] : 0.0f",
-        "from[column]",
-        {"reason": "illegal_address"},
-    ),
-    "writes_past_the_end": (
-        "runtime_error",
-        "if (column < width) to[column]",
-        "to[column]",
-        {"reason": "illegal_address"},
-    ),
-    "normalises_x": (
-        "contract_violation",
-        "to[column] = kept[i] * scale * w[column]",
-        "to[column] = const_cast<float*>(from)[column] = kept[i] * scale * w[column]",
-        {"reason": "inputs_changed"},
-    ),
-    "another_name": ("contract_violation", "void rmsNorm(", "void rms_norm(", {"reason": "missing_function"}),
-    "semicolon_missing": ("compile_error", "return value;", "return value", {"reason": "nvcc_error"}),
-}
+edits = r"""
+sum_not_mean wrong_answer: blockSum(sum) / width + eps => blockSum(sum) + eps
+no_weight wrong_answer weight_forgotten: to[column] = kept[i] * scale * w[column] => to[column] = kept[i] * scale
+eps_outside wrong_answer: rsqrtf(blockSum(sum) / width + eps) => 1.0f / (sqrtf(blockSum(sum) / width) + eps)
+eps_forgotten wrong_answer wrong_value: blockSum(sum) / width + eps => blockSum(sum) / width
+no_root wrong_answer: rsqrtf(blockSum(sum) / width + eps) => 1.0f / (blockSum(sum) / width + eps)
+first_warp_only wrong_answer: warp < WARPS => warp < 1
+padded_width wrong_answer: blockSum(sum) / width + eps => blockSum(sum) / ((width + 31) / 32 * 32) + eps
+half_the_rows wrong_answer wrong_value: rmsNormRow<<<rows, => rmsNormRow<<<(rows + 1) / 2,
+wide_rows_cut wrong_answer wrong_value: to[column] = from[column] * scale * w[column] => to[column] = 0.0f
+weight_of_the_row wrong_answer wrong_value: kept[i] * scale * w[column] => kept[i] * scale * w[blockIdx.x % width]
+barrier_missing wrong_answer: "    __syncthreads();\n" =>
+reads_past_the_end runtime_error illegal_address: column < width ? from[column] : 0.0f => from[column]
+writes_past_the_end runtime_error illegal_address: if (column < width) to[column] => to[column]
+normalises_x contract_violation inputs_changed: to[column] = kept[i] * scale * w[column]
+    => to[column] = const_cast<float*>(from)[column] = kept[i] * scale * w[column]
+another_name contract_violation missing_function: void rmsNorm( => void rms_norm(
+semicolon_missing compile_error nvcc_error: return value; => return value
+"""
 done_when = [
     ("With x = [3, 4], w = [1, 2] and no eps: y[1], to three decimals?", "2.263"),
     ("How many times does the solution read a row of 4096 values from memory?", "1"),

@@ -135,93 +135,31 @@ mistakes = {
         "Write the turned values into qkv.",
     ),
 }
-edits = {
-    "interleaved": (
-        "wrong_answer",
-        "* dim + pair;\n    float* high = low + half;",
-        "* dim + 2 * pair;\n    float* high = low + 1;",
-        {"mistake": "interleaved"},
-    ),
-    "half_overwritten": (
-        "wrong_answer",
-        "*high = y * cosine + x * sine;",
-        "*high = y * cosine + *low * sine;",
-        {"mistake": "half_overwritten"},
-    ),
-    "v_turned": (
-        "wrong_answer",
-        "const int rotated = heads + kv_heads;",
-        "const int rotated = heads + 2 * kv_heads;",
-        "rotated, rotated + kv_heads, dim",
-        "rotated, rotated, dim",
-        {"mistake": "v_turned"},
-    ),
-    "keys_not_turned": (
-        "wrong_answer",
-        "const int rotated = heads + kv_heads;",
-        "const int rotated = heads;",
-        "rotated, rotated + kv_heads, dim",
-        "rotated, rotated + 2 * kv_heads, dim",
-        {"mistake": "keys_not_turned"},
-    ),
-    "other_way_round": ("wrong_answer", "sincosf(token *", "sincosf(-token *", {"mistake": "other_way_round"}),
-    "from_position_one": ("wrong_answer", "sincosf(token *", "sincosf((token + 1) *", {"mistake": "from_position_one"}),
-    "exponent_not_doubled": (
-        "wrong_answer",
-        "-2.0f * pair / dim",
-        "-1.0f * pair / dim",
-        {"mistake": "exponent_not_doubled"},
-    ),
-    "one_angle_for_all": ("wrong_answer", "-2.0f * pair / dim", "0.0f", {"mistake": "one_angle_for_all"}),
-    "base_fixed": ("wrong_answer", "powf(base,", "powf(10000.0f,", {"reason": "wrong_value"}),
-    "integer_exponent": ("wrong_answer", "-2.0f * pair / dim", "(float)(-2 * pair / dim)", {"reason": "wrong_value"}),
-    "first_head_only": (
-        "wrong_answer",
-        "rotated * half) return;",
-        "rotated * half || i / half % rotated) return;",
-        {"reason": "wrong_value"},
-    ),
-    "angles_in_half": (
-        "wrong_answer",
-        "#include <cuda_runtime.h>",
-        "#include <cuda_fp16.h>\n#include <cuda_runtime.h>",
-        "token * powf(base, -2.0f * pair / dim)",
-        "token * __half2float(__float2half(powf(base, -2.0f * pair / dim)))",
-        {"reason": "wrong_value"},
-    ),
-    "starter_one_value_twice": (
-        "wrong_answer",
-        "of starter",
-        "i + dim / 2] = b;",
-        "i + dim / 2] = a;",
-        {"reason": "wrong_value"},
-    ),
-    "turned_twice": (
-        "wrong_answer",
-        "    *high = y * cosine + x * sine;",
-        (
-            "    *high = y * cosine + x * sine;\n    const float p = *low, q = *high;\n"
-            "    *low = p * cosine - q * sine;\n    *high = q * cosine + p * sine;"
-        ),
-        {"reason": "wrong_value"},
-    ),
-    "no_bounds": (
-        "runtime_error",
-        "    if (i >= (size_t)tokens * rotated * half) return;\n",
-        "",
-        {"reason": "illegal_address"},
-    ),
-    "works_on_a_copy": (
-        "contract_violation",
-        "    turnPairs<<<",
-        (
-            "    float* copy;\n"
-            "    cudaMallocAsync(&copy, (size_t)tokens * (rotated + kv_heads) * dim * 4, stream);\n"
-            "    turnPairs<<<"
-        ),
-        {"reason": "workspace"},
-    ),
-}
+edits = r"""
+interleaved wrong_answer: "* dim + pair;\n    float* high = low + half;" => "* dim + 2 * pair;\n    float* high = low + 1;"
+half_overwritten wrong_answer: *high = y * cosine + x * sine; => *high = y * cosine + *low * sine;
+v_turned wrong_answer: const int rotated = heads + kv_heads; => const int rotated = heads + 2 * kv_heads;
+    ;; rotated, rotated + kv_heads, dim => rotated, rotated, dim
+keys_not_turned wrong_answer: const int rotated = heads + kv_heads; => const int rotated = heads;
+    ;; rotated, rotated + kv_heads, dim => rotated, rotated + 2 * kv_heads, dim
+other_way_round wrong_answer: sincosf(token * => sincosf(-token *
+from_position_one wrong_answer: sincosf(token * => sincosf((token + 1) *
+exponent_not_doubled wrong_answer: -2.0f * pair / dim => -1.0f * pair / dim
+one_angle_for_all wrong_answer: -2.0f * pair / dim => 0.0f
+base_fixed wrong_answer wrong_value: powf(base, => powf(10000.0f,
+integer_exponent wrong_answer wrong_value: -2.0f * pair / dim => (float)(-2 * pair / dim)
+first_head_only wrong_answer wrong_value: rotated * half) return; => rotated * half || i / half % rotated) return;
+angles_in_half wrong_answer wrong_value: #include <cuda_runtime.h> => "#include <cuda_fp16.h>\n#include <cuda_runtime.h>"
+    ;; token * powf(base, -2.0f * pair / dim) => token * __half2float(__float2half(powf(base, -2.0f * pair / dim)))
+starter_one_value_twice wrong_answer of starter wrong_value: i + dim / 2] = b; => i + dim / 2] = a;
+turned_twice wrong_answer wrong_value: "    *high = y * cosine + x * sine;"
+    => "    *high = y * cosine + x * sine;\n    const float p = *low, q = *high;\n"
+    "    *low = p * cosine - q * sine;\n    *high = q * cosine + p * sine;"
+no_bounds runtime_error illegal_address: "    if (i >= (size_t)tokens * rotated * half) return;\n" =>
+works_on_a_copy contract_violation workspace: "    turnPairs<<<"
+    => "    float* copy;\n"
+    "    cudaMallocAsync(&copy, (size_t)tokens * (rotated + kv_heads) * dim * 4, stream);\n    turnPairs<<<"
+"""
 done_when = [
     (
         "(1, 0) at token 1 in the pair that turns fastest becomes (cos 1, sin 1). The second value, to three decimals?",

@@ -73,80 +73,35 @@ mistakes = {
         "The steps are 16, 8, 4, 2 and 1.",
     ),
 }
-edits = {
-    "lanes_not_added": (
-        "wrong_answer",
-        "    for (int step = 16; step; step >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, step);\n",
-        "",
-        {"mistake": "lane_0_alone"},
-    ),
-    "first_warp_alone": (
-        "wrong_answer",
-        "warp = 1; warp < WARPS",
-        "warp = 1; warp < 1",
-        {"mistake": "first_warp_alone"},
-    ),
-    "tail_dropped": ("wrong_answer", "column < width;", "column < width / 32 * 32;", {"mistake": "tail_dropped"}),
-    "first_columns_alone": (
-        "wrong_answer",
-        "column < width; column += THREADS",
-        "column < min(width, THREADS); column += THREADS",
-        {"mistake": "first_columns_alone"},
-    ),
-    "mean": ("wrong_answer", "y[blockIdx.x] = sum;", "y[blockIdx.x] = sum / width;", {"mistake": "mean"}),
-    "column_sums": (
-        "wrong_answer",
-        "const float* __restrict__ x, float* __restrict__ y, int width) {",
-        "const float* __restrict__ x, float* __restrict__ y, int rows, int width) {",
-        "const float* row = x + (size_t)blockIdx.x * width;",
-        "const float* row = x + blockIdx.x % width;",
-        "column < width; column += THREADS) sum += row[column]",
-        "column < rows; column += THREADS) sum += row[(size_t)column * width]",
-        "stream>>>(x, y, width)",
-        "stream>>>(x, y, rows, width)",
-        {"mistake": "column_sums"},
-    ),
-    "squares": ("wrong_answer", "sum += row[column]", "sum += row[column] * row[column]", {"mistake": "squares"}),
-    "last_column_missing": (
-        "wrong_answer",
-        "column < width;",
-        "column < width - 1;",
-        {"mistake": "last_column_missing"},
-    ),
-    "step_16_missing": ("wrong_answer", "int step = 16;", "int step = 8;", {"mistake": "step_16_missing"}),
-    "half_the_rows": ("wrong_answer", "sumRow<<<rows,", "sumRow<<<(rows + 1) / 2,", {"reason": "wrong_value"}),
-    "half_sums": (
-        "wrong_answer",
-        "#include <cuda_runtime.h>",
-        "#include <cuda_fp16.h>\n#include <cuda_runtime.h>",
-        "y[blockIdx.x] = sum;",
-        "y[blockIdx.x] = __half2float(__float2half(sum));",
-        {"reason": "wrong_value"},
-    ),
-    "barrier_missing": ("wrong_answer", "    __syncthreads();\n", ""),
-    "atomic_on_y": (
-        "wrong_answer",
-        (
-            "    if (threadIdx.x == 0) {\n"
-            "        for (int warp = 1; warp < WARPS; ++warp) sum += part[warp];\n"
-            "        y[blockIdx.x] = sum;\n    }"
-        ),
-        "    if (threadIdx.x % 32 == 0) atomicAdd(&y[blockIdx.x], sum);",
-    ),
-    "reads_past_the_end": (
-        "runtime_error",
-        "column < width;",
-        "column < width + 4096;",
-        {"reason": "illegal_address"},
-    ),
-    "a_row_too_many": ("runtime_error", "sumRow<<<rows,", "sumRow<<<rows + 1,", {"reason": "illegal_address"}),
-    "x_cleared": (
-        "contract_violation",
-        "sum += row[column];",
-        "{\n        sum += row[column];\n        const_cast<float*>(row)[column] = 0.0f;\n    }",
-        {"reason": "inputs_changed"},
-    ),
-}
+edits = r"""
+lanes_not_added wrong_answer lane_0_alone:
+    "    for (int step = 16; step; step >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, step);\n" =>
+first_warp_alone wrong_answer: warp = 1; warp < WARPS => warp = 1; warp < 1
+tail_dropped wrong_answer: column < width; => column < width / 32 * 32;
+first_columns_alone wrong_answer: column < width; column += THREADS => column < min(width, THREADS); column += THREADS
+mean wrong_answer: y[blockIdx.x] = sum; => y[blockIdx.x] = sum / width;
+column_sums wrong_answer: const float* __restrict__ x, float* __restrict__ y, int width) {
+    => const float* __restrict__ x, float* __restrict__ y, int rows, int width) {
+    ;; const float* row = x + (size_t)blockIdx.x * width; => const float* row = x + blockIdx.x % width;
+    ;; column < width; column += THREADS) sum += row[column]
+    => column < rows; column += THREADS) sum += row[(size_t)column * width]
+    ;; stream>>>(x, y, width) => stream>>>(x, y, rows, width)
+squares wrong_answer: sum += row[column] => sum += row[column] * row[column]
+last_column_missing wrong_answer: column < width; => column < width - 1;
+step_16_missing wrong_answer: int step = 16; => int step = 8;
+half_the_rows wrong_answer wrong_value: sumRow<<<rows, => sumRow<<<(rows + 1) / 2,
+half_sums wrong_answer wrong_value: #include <cuda_runtime.h> => "#include <cuda_fp16.h>\n#include <cuda_runtime.h>"
+    ;; y[blockIdx.x] = sum; => y[blockIdx.x] = __half2float(__float2half(sum));
+barrier_missing wrong_answer: "    __syncthreads();\n" =>
+atomic_on_y wrong_answer:
+    "    if (threadIdx.x == 0) {\n        for (int warp = 1; warp < WARPS; ++warp) sum += part[warp];\n"
+    "        y[blockIdx.x] = sum;\n    }"
+    => "    if (threadIdx.x % 32 == 0) atomicAdd(&y[blockIdx.x], sum);"
+reads_past_the_end runtime_error illegal_address: column < width; => column < width + 4096;
+a_row_too_many runtime_error illegal_address: sumRow<<<rows, => sumRow<<<rows + 1,
+x_cleared contract_violation inputs_changed: sum += row[column];
+    => "{\n        sum += row[column];\n        const_cast<float*>(row)[column] = 0.0f;\n    }"
+"""
 done_when = [
     ("How many shuffles add up a warp of 32?", "5"),
     ("A block of 256 threads sums a row of 1000. How many columns does thread 0 read?", "4"),

@@ -100,98 +100,32 @@ mistakes = {
         "Softmax divides by the plain sum.",
     ),
 }
-edits = {
-    "no_maximum": (
-        "wrong_answer",
-        "largest = blockMaximum(largest, scratch);",
-        "largest = 0.0f;",
-        {"mistake": "no_maximum"},
-    ),
-    "maximum_of_a_thread": (
-        "wrong_answer",
-        "    largest = blockMaximum(largest, scratch);\n",
-        "",
-        {"reason": "wrong_value"},
-    ),
-    "maximum_starts_at_zero": (
-        "wrong_answer",
-        "float largest = -INFINITY;",
-        "float largest = 0.0f;",
-        {"mistake": "maximum_starts_at_zero"},
-    ),
-    "not_normalised": (
-        "wrong_answer",
-        "expf(from[column] - largest) / sum;",
-        "expf(from[column] - largest);",
-        {"mistake": "not_normalised"},
-    ),
-    "powers_of_two": (
-        "wrong_answer",
-        "sum += expf(from[column] - largest)",
-        "sum += exp2f(from[column] - largest)",
-        "expf(from[column] - largest) / sum",
-        "exp2f(from[column] - largest) / sum",
-        {"mistake": "powers_of_two"},
-    ),
-    "logarithm": (
-        "wrong_answer",
-        "expf(from[column] - largest) / sum;",
-        "from[column] - largest - logf(sum);",
-        {"mistake": "logarithm"},
-    ),
-    "first_warp_alone": (
-        "wrong_answer",
-        "for (int warp = 0; warp < WARPS; ++warp) value += scratch[warp];",
-        "value = scratch[0];",
-        {"reason": "wrong_value"},
-    ),
-    "sum_over_a_warp": (
-        "wrong_answer",
-        (
-            "    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = value;\n    __syncthreads();\n    value = 0.0f;\n"
-            "    for (int warp = 0; warp < WARPS; ++warp) value += scratch[warp];\n    __syncthreads();\n"
-        ),
-        "",
-        {"reason": "wrong_value"},
-    ),
-    "scratch_reused_too_early": (
-        "wrong_answer",
-        "value = fmaxf(value, scratch[warp]);\n    __syncthreads();",
-        "value = fmaxf(value, scratch[warp]);",
-    ),
-    "tail_dropped": (
-        "wrong_answer",
-        "column += THREADS) sum +=",
-        "column += THREADS) if (column < width / 32 * 32 || width < 32) sum +=",
-        {"reason": "wrong_value"},
-    ),
-    "half_the_rows": ("wrong_answer", "softmaxRow<<<rows,", "softmaxRow<<<(rows + 1) / 2,", {"reason": "wrong_value"}),
-    "starter_with_twos": (
-        "wrong_answer",
-        "of starter",
-        "to[column] = expf(",
-        "to[column] = exp2f(",
-        {"reason": "wrong_value"},
-    ),
-    "reads_past_the_end": (
-        "runtime_error",
-        "column < width; column += THREADS) largest",
-        "column < width + 1; column += THREADS) largest",
-        {"reason": "illegal_address"},
-    ),
-    "x_overwritten": (
-        "contract_violation",
-        "sum += expf(from[column] - largest);",
-        "sum += const_cast<float*>(from)[column] = expf(from[column] - largest);",
-        {"reason": "inputs_changed"},
-    ),
-    "barrier_name": (
-        "compile_error",
-        "__syncthreads();\n    value = 0.0f;",
-        "__syncthread();\n    value = 0.0f;",
-        {"reason": "nvcc_error"},
-    ),
-}
+edits = r"""
+no_maximum wrong_answer: largest = blockMaximum(largest, scratch); => largest = 0.0f;
+maximum_of_a_thread wrong_answer wrong_value: "    largest = blockMaximum(largest, scratch);\n" =>
+maximum_starts_at_zero wrong_answer: float largest = -INFINITY; => float largest = 0.0f;
+not_normalised wrong_answer: expf(from[column] - largest) / sum; => expf(from[column] - largest);
+powers_of_two wrong_answer: sum += expf(from[column] - largest) => sum += exp2f(from[column] - largest)
+    ;; expf(from[column] - largest) / sum => exp2f(from[column] - largest) / sum
+logarithm wrong_answer: expf(from[column] - largest) / sum; => from[column] - largest - logf(sum);
+first_warp_alone wrong_answer wrong_value: for (int warp = 0; warp < WARPS; ++warp) value += scratch[warp];
+    => value = scratch[0];
+sum_over_a_warp wrong_answer wrong_value:
+    "    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = value;\n    __syncthreads();\n"
+    "    value = 0.0f;\n    for (int warp = 0; warp < WARPS; ++warp) value += scratch[warp];\n"
+    "    __syncthreads();\n" =>
+scratch_reused_too_early wrong_answer: "value = fmaxf(value, scratch[warp]);\n    __syncthreads();"
+    => value = fmaxf(value, scratch[warp]);
+tail_dropped wrong_answer wrong_value: column += THREADS) sum +=
+    => column += THREADS) if (column < width / 32 * 32 || width < 32) sum +=
+half_the_rows wrong_answer wrong_value: softmaxRow<<<rows, => softmaxRow<<<(rows + 1) / 2,
+starter_with_twos wrong_answer of starter wrong_value: to[column] = expf( => to[column] = exp2f(
+reads_past_the_end runtime_error illegal_address: column < width; column += THREADS) largest
+    => column < width + 1; column += THREADS) largest
+x_overwritten contract_violation inputs_changed: sum += expf(from[column] - largest);
+    => sum += const_cast<float*>(from)[column] = expf(from[column] - largest);
+barrier_name compile_error nvcc_error: "__syncthreads();\n    value = 0.0f;" => "__syncthread();\n    value = 0.0f;"
+"""
 done_when = [
     ("The softmax of [0, ln 3]: its second value?", "0.75"),
     ("How many times does a float of x cross from memory to the block in this form, if no cache holds it?", "3"),

@@ -100,83 +100,33 @@ mistakes = {
         "A row is all gates and then all ups, width values each.",
     ),
 }
-edits = {
-    "sigmoid_only": (
-        "wrong_answer",
-        "return x / (1.0f + expf(-x))",
-        "return 1.0f / (1.0f + expf(-x))",
-        {"mistake": "sigmoid_only"},
-    ),
-    "relu": ("wrong_answer", "return x / (1.0f + expf(-x))", "return fmaxf(x, 0.0f)", {"mistake": "relu"}),
-    "exponent_sign": ("wrong_answer", "expf(-x)", "expf(x)", {"mistake": "exponent_sign"}),
-    "gelu": ("wrong_answer", "expf(-x)", "expf(-1.702f * x)", {"mistake": "gelu"}),
-    "swapped": (
-        "wrong_answer",
-        "silu(packed[i + token * width]) * packed[i + token * width + width]",
-        "silu(packed[i + token * width + width]) * packed[i + token * width]",
-        "const float4 gate = packed[i + token * width], up = packed[i + token * width + width]",
-        "const float4 up = packed[i + token * width], gate = packed[i + token * width + width]",
-        {"mistake": "gate_and_up_swapped"},
-    ),
-    "up_through_silu_too": (
-        "wrong_answer",
-        "silu(packed[i + token * width]) * packed[i + token * width + width]",
-        "silu(packed[i + token * width]) * silu(packed[i + token * width + width])",
-        "silu(gate.x) * up.x, silu(gate.y) * up.y, silu(gate.z) * up.z, silu(gate.w) * up.w",
-        "silu(gate.x) * silu(up.x), silu(gate.y) * silu(up.y), silu(gate.z) * silu(up.z), silu(gate.w) * silu(up.w)",
-        {"mistake": "up_through_silu_too"},
-    ),
-    "overflows": (
-        "wrong_answer",
-        "return x / (1.0f + expf(-x))",
-        "return x * expf(x) / (1.0f + expf(x))",
-        {"reason": "wrong_value"},
-    ),
-    "first_row_only": (
-        "wrong_answer",
-        "const size_t token = i / width;",
-        "const size_t token = 0;",
-        {"reason": "wrong_value"},
-    ),
-    "last_block_missing": (
-        "wrong_answer",
-        "(count + THREADS - 1) / THREADS",
-        "count / THREADS + (count < THREADS)",
-        {"reason": "wrong_value"},
-    ),
-    "half_precision": (
-        "wrong_answer",
-        "#include <cuda_runtime.h>",
-        "#include <cuda_fp16.h>\n#include <cuda_runtime.h>",
-        "return x / (1.0f + expf(-x))",
-        "return __half2float(__float2half(x / (1.0f + expf(-x))))",
-        {"reason": "wrong_value"},
-    ),
-    "from_the_starter": (
-        "wrong_answer",
-        "of starter",
-        "row[column] * row[width + column]",
-        "row[column] * row[column]",
-        {"reason": "wrong_value"},
-    ),
-    "no_bounds": ("runtime_error", "if (i >= count) return;", "", {"reason": "illegal_address"}),
-    "fours_always": ("runtime_error", "if (width % 4 == 0)", "if (true)"),
-    "packed_overwritten": (
-        "contract_violation",
-        "y[i] = silu(packed[i + token * width])",
-        "y[i] = const_cast<float*>(packed)[i + token * width] = silu(packed[i + token * width])",
-        {"reason": "inputs_changed"},
-    ),
-    "workspace": (
-        "contract_violation",
-        "    const size_t count = (size_t)tokens * width;\n    if",
-        (
-            "    const size_t count = (size_t)tokens * width;\n    void* scratch;\n"
-            "    cudaMallocAsync(&scratch, count * 4, stream);\n    if"
-        ),
-        {"reason": "workspace"},
-    ),
-}
+edits = r"""
+sigmoid_only wrong_answer: return x / (1.0f + expf(-x)) => return 1.0f / (1.0f + expf(-x))
+relu wrong_answer: return x / (1.0f + expf(-x)) => return fmaxf(x, 0.0f)
+exponent_sign wrong_answer: expf(-x) => expf(x)
+gelu wrong_answer: expf(-x) => expf(-1.702f * x)
+swapped wrong_answer gate_and_up_swapped: silu(packed[i + token * width]) * packed[i + token * width + width]
+    => silu(packed[i + token * width + width]) * packed[i + token * width]
+    ;; const float4 gate = packed[i + token * width], up = packed[i + token * width + width]
+    => const float4 up = packed[i + token * width], gate = packed[i + token * width + width]
+up_through_silu_too wrong_answer: silu(packed[i + token * width]) * packed[i + token * width + width]
+    => silu(packed[i + token * width]) * silu(packed[i + token * width + width])
+    ;; silu(gate.x) * up.x, silu(gate.y) * up.y, silu(gate.z) * up.z, silu(gate.w) * up.w
+    => silu(gate.x) * silu(up.x), silu(gate.y) * silu(up.y), silu(gate.z) * silu(up.z), silu(gate.w) * silu(up.w)
+overflows wrong_answer wrong_value: return x / (1.0f + expf(-x)) => return x * expf(x) / (1.0f + expf(x))
+first_row_only wrong_answer wrong_value: const size_t token = i / width; => const size_t token = 0;
+last_block_missing wrong_answer wrong_value: (count + THREADS - 1) / THREADS => count / THREADS + (count < THREADS)
+half_precision wrong_answer wrong_value: #include <cuda_runtime.h> => "#include <cuda_fp16.h>\n#include <cuda_runtime.h>"
+    ;; return x / (1.0f + expf(-x)) => return __half2float(__float2half(x / (1.0f + expf(-x))))
+from_the_starter wrong_answer of starter wrong_value: row[column] * row[width + column] => row[column] * row[column]
+no_bounds runtime_error illegal_address: if (i >= count) return; =>
+fours_always runtime_error: if (width % 4 == 0) => if (true)
+packed_overwritten contract_violation inputs_changed: y[i] = silu(packed[i + token * width])
+    => y[i] = const_cast<float*>(packed)[i + token * width] = silu(packed[i + token * width])
+workspace contract_violation workspace: "    const size_t count = (size_t)tokens * width;\n    if"
+    => "    const size_t count = (size_t)tokens * width;\n    void* scratch;\n"
+    "    cudaMallocAsync(&scratch, count * 4, stream);\n    if"
+"""
 done_when = [
     ("silu(2), to three decimals?", "1.762"),
     (

@@ -92,62 +92,28 @@ mistakes = {
         "tl.sqrt, or tl.rsqrt.",
     ),
 }
-edits = {
-    "starter_as_it_is": (
-        "wrong_answer",
-        "of starter",
-        "The mean is made",
-        "A mean is made",
-        {"mistake": "variance_missing"},
-    ),
-    "unbiased": (
-        "wrong_answer",
-        "variance = tl.sum(centred * centred, axis=0) / width",
-        "variance = tl.sum(centred * centred, axis=0) / (width - 1 if width > 1 else 1)",
-        {"mistake": "unbiased"},
-    ),
-    "padding_counts": ("wrong_answer", "tl.where(inside, x - mean, 0.0)", "x - mean", {"mistake": "padding_counts"}),
-    "mean_missing": ("wrong_answer", "tl.where(inside, x - mean, 0.0)", "x", {"mistake": "mean_missing"}),
-    "bias_forgotten": ("wrong_answer", "* w + b", "* w", {"mistake": "bias_forgotten"}),
-    "weight_forgotten": ("wrong_answer", "scale * w + b", "scale + b", {"mistake": "weight_forgotten"}),
-    "bias_weighed": (
-        "wrong_answer",
-        "centred * scale * w + b",
-        "(centred * scale + b) * w",
-        {"mistake": "bias_weighed"},
-    ),
-    "eps_outside": ("wrong_answer", "tl.sqrt(variance + eps)", "(tl.sqrt(variance) + eps)", {"reason": "wrong_value"}),
-    "no_root": ("wrong_answer", "tl.sqrt(variance + eps)", "(variance + eps)", {"mistake": "no_root"}),
-    "by_squares": (
-        "wrong_answer",
-        "tl.sum(centred * centred, axis=0) / width",
-        "tl.sum(x * x, axis=0) / width - mean * mean",
-        {"reason": "wrong_value"},
-    ),
-    "masked_without_other": (
-        "wrong_answer",
-        "row * width + at, mask=inside, other=0.0",
-        "row * width + at, mask=inside",
-        {"reason": "wrong_value"},
-    ),
-    "weight_of_the_row": ("wrong_answer", "tl.load(w_ptr + at,", "tl.load(w_ptr + at * 0,", {"reason": "wrong_value"}),
-    "torch_layer_norm": (
-        "contract_violation",
-        "    return y",
-        "    return torch.nn.functional.layer_norm(x, [x.shape[1]], w, b, eps)",
-        {"reason": "torch_operator"},
-    ),
-    "in_place": ("contract_violation", "y = torch.empty_like(x)", "y = x"),
-    "stored_without_mask": (
-        "runtime_error",
-        "y.to(y_ptr.dtype.element_ty), mask=inside",
-        "y.to(y_ptr.dtype.element_ty)",
-        "BLOCK=triton.next_power_of_2(x.shape[1])",
-        "BLOCK=64 * triton.next_power_of_2(x.shape[1])",
-        {"reason": "illegal_address"},
-    ),
-    "misspelt": ("compile_error", "tl.sqrt", "tl.squareroot"),
-}
+edits = r"""
+starter_as_it_is wrong_answer of starter variance_missing: The mean is made => A mean is made
+unbiased wrong_answer: variance = tl.sum(centred * centred, axis=0) / width
+    => variance = tl.sum(centred * centred, axis=0) / (width - 1 if width > 1 else 1)
+padding_counts wrong_answer: tl.where(inside, x - mean, 0.0) => x - mean
+mean_missing wrong_answer: tl.where(inside, x - mean, 0.0) => x
+bias_forgotten wrong_answer: * w + b => * w
+weight_forgotten wrong_answer: scale * w + b => scale + b
+bias_weighed wrong_answer: centred * scale * w + b => (centred * scale + b) * w
+eps_outside wrong_answer wrong_value: tl.sqrt(variance + eps) => (tl.sqrt(variance) + eps)
+no_root wrong_answer: tl.sqrt(variance + eps) => (variance + eps)
+by_squares wrong_answer wrong_value: tl.sum(centred * centred, axis=0) / width
+    => tl.sum(x * x, axis=0) / width - mean * mean
+masked_without_other wrong_answer wrong_value: row * width + at, mask=inside, other=0.0 => row * width + at, mask=inside
+weight_of_the_row wrong_answer wrong_value: tl.load(w_ptr + at, => tl.load(w_ptr + at * 0,
+torch_layer_norm contract_violation torch_operator: "    return y"
+    => "    return torch.nn.functional.layer_norm(x, [x.shape[1]], w, b, eps)"
+in_place contract_violation: y = torch.empty_like(x) => y = x
+stored_without_mask runtime_error illegal_address: y.to(y_ptr.dtype.element_ty), mask=inside => y.to(y_ptr.dtype.element_ty)
+    ;; BLOCK=triton.next_power_of_2(x.shape[1]) => BLOCK=64 * triton.next_power_of_2(x.shape[1])
+misspelt compile_error: tl.sqrt => tl.squareroot
+"""
 done_when = [
     ("The row [1, 3] with w = 1, b = 0 and no eps: y[1]?", "1"),
     (

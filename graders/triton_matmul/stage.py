@@ -84,63 +84,28 @@ mistakes = {
     ),
     "sign": (lambda a, b: -(a @ b), "The sign is wrong", "C = A B."),
 }
-edits = {
-    "first_tile_only": ("wrong_answer", "range(0, k, BK)", "range(0, BK, BK)", {"mistake": "first_tile_only"}),
-    "starter_as_it_is": (
-        "wrong_answer",
-        "of starter",
-        "One tile of k is multiplied.",
-        "One tile.",
-        {"mistake": "first_tile_only"},
-    ),
-    "tail_dropped": ("wrong_answer", "range(0, k, BK)", "range(0, k // BK * BK, BK)", {"mistake": "tail_dropped"}),
-    "last_tile_only": (
-        "wrong_answer",
-        "total = tl.dot(a, b, total)",
-        "total = tl.dot(a, b)",
-        {"mistake": "last_tile_only"},
-    ),
-    "summed_in_bfloat16": (
-        "wrong_answer",
-        "total = tl.dot(a, b, total)",
-        "total = (total + tl.dot(a, b)).to(tl.bfloat16).to(tl.float32)",
-        {"mistake": "summed_in_bfloat16"},
-    ),
-    "b_transposed": (
-        "wrong_answer",
-        "b_ptr + depth[:, None] * n + columns[None, :]",
-        "b_ptr + columns[None, :] * k + depth[:, None]",
-        {"mistake": "b_transposed"},
-    ),
-    "result_transposed": (
-        "wrong_answer",
-        "c_ptr + rows[:, None] * n + columns[None, :]",
-        "c_ptr + columns[None, :] * m + rows[:, None]",
-        {"mistake": "result_transposed"},
-    ),
-    "tail_not_masked": ("runtime_error", "(depth[:, None] < k) & ", "", "& (depth[None, :] < k)", ""),
-    "masked_without_other": ("wrong_answer", "mask=a_inside, other=0.0", "mask=a_inside", {"reason": "wrong_value"}),
-    "columns_past_a_tile": ("wrong_answer", "triton.cdiv(n, BN)", "max(1, n // BN)", {"reason": "wrong_value"}),
-    "stored_without_mask": ("runtime_error", ", mask=inside)", ")", {"reason": "illegal_address"}),
-    "float32_returned": ("contract_violation", "dtype=a.dtype", "dtype=torch.float32", {"reason": "wrong_dtype"}),
-    "torch_matmul": ("contract_violation", "    return c", "    return a @ b", {"reason": "torch_operator"}),
-    "never_launched": (
-        "contract_violation",
-        "    _product[(triton.cdiv(m, BM), triton.cdiv(n, BN))](a, b, c, m, n, k, BM=BM, BN=BN, BK=BK)\n",
-        "",
-        {"reason": "no_launch"},
-    ),
-    "a_overwritten": (
-        "contract_violation",
-        "        total = tl.dot(a, b, total)",
-        (
-            "        total = tl.dot(a, b, total)\n"
-            "        tl.store(a_ptr + rows[:, None] * k + depth[None, :], a * 2, mask=a_inside)"
-        ),
-        {"reason": "inputs_changed"},
-    ),
-    "not_python": ("compile_error", "def triton_matmul(a, b):", "def triton_matmul(a, b)"),
-}
+edits = r"""
+first_tile_only wrong_answer: range(0, k, BK) => range(0, BK, BK)
+starter_as_it_is wrong_answer of starter first_tile_only: One tile of k is multiplied. => One tile.
+tail_dropped wrong_answer: range(0, k, BK) => range(0, k // BK * BK, BK)
+last_tile_only wrong_answer: total = tl.dot(a, b, total) => total = tl.dot(a, b)
+summed_in_bfloat16 wrong_answer: total = tl.dot(a, b, total)
+    => total = (total + tl.dot(a, b)).to(tl.bfloat16).to(tl.float32)
+b_transposed wrong_answer: b_ptr + depth[:, None] * n + columns[None, :] => b_ptr + columns[None, :] * k + depth[:, None]
+result_transposed wrong_answer: c_ptr + rows[:, None] * n + columns[None, :] => c_ptr + columns[None, :] * m + rows[:, None]
+tail_not_masked runtime_error: "(depth[:, None] < k) & " => ;; & (depth[None, :] < k) =>
+masked_without_other wrong_answer wrong_value: mask=a_inside, other=0.0 => mask=a_inside
+columns_past_a_tile wrong_answer wrong_value: triton.cdiv(n, BN) => max(1, n // BN)
+stored_without_mask runtime_error illegal_address: , mask=inside) => )
+float32_returned contract_violation wrong_dtype: dtype=a.dtype => dtype=torch.float32
+torch_matmul contract_violation torch_operator: "    return c" => "    return a @ b"
+never_launched contract_violation no_launch:
+    "    _product[(triton.cdiv(m, BM), triton.cdiv(n, BN))](a, b, c, m, n, k, BM=BM, BN=BN, BK=BK)\n" =>
+a_overwritten contract_violation inputs_changed: "        total = tl.dot(a, b, total)"
+    => "        total = tl.dot(a, b, total)\n"
+    "        tl.store(a_ptr + rows[:, None] * k + depth[None, :], a * 2, mask=a_inside)"
+not_python compile_error: def triton_matmul(a, b): => def triton_matmul(a, b)
+"""
 done_when = [
     ("[[1, 2], [3, 4]] times [[5, 6], [7, 8]]: the last value?", "50"),
     ("How many programs does the solution launch for m = 100 and n = 70, with tiles of 32 by 32?", "12"),

@@ -89,81 +89,30 @@ mistakes = {
         "Divide by the sum of the exponentials.",
     ),
 }
-edits = {
-    "starter_as_it_is": ("wrong_answer", "of starter", "Rows are loaded", "Rows are read", {"mistake": "nothing_done"}),
-    "no_maximum": ("wrong_answer", "tl.exp(x - tl.max(x, axis=0))", "tl.exp(x)", {"mistake": "no_maximum"}),
-    "padding_counts": ("wrong_answer", 'other=float("-inf")', "other=0.0", {"mistake": "padding_counts"}),
-    "masked_without_other": ("wrong_answer", ', other=float("-inf")', "", {"reason": "wrong_value"}),
-    "not_normalised": (
-        "wrong_answer",
-        "y = weight / tl.sum(weight, axis=0)",
-        "y = weight",
-        {"mistake": "not_normalised"},
-    ),
-    "powers_of_two": (
-        "wrong_answer",
-        "tl.exp(x - tl.max(x, axis=0))",
-        "tl.exp2(x - tl.max(x, axis=0))",
-        {"mistake": "powers_of_two"},
-    ),
-    "logarithm": (
-        "wrong_answer",
-        "y = weight / tl.sum(weight, axis=0)",
-        "y = x - tl.max(x, axis=0) - tl.log(tl.sum(weight, axis=0))",
-        {"reason": "wrong_value"},
-    ),
-    "divided_by_count": (
-        "wrong_answer",
-        "weight / tl.sum(weight, axis=0)",
-        "weight / columns",
-        {"mistake": "divided_by_count"},
-    ),
-    "in_half": (
-        "wrong_answer",
-        "y = weight / tl.sum(weight, axis=0)",
-        "y = (weight / tl.sum(weight, axis=0)).to(tl.float16)",
-        {"reason": "wrong_value"},
-    ),
-    "every_other_row": (
-        "wrong_answer",
-        "row = tl.program_id(0)",
-        "row = tl.program_id(0) // 2 * 2",
-        {"reason": "wrong_value"},
-    ),
-    "first_block_only": (
-        "wrong_answer",
-        "BLOCK=triton.next_power_of_2(x.shape[1])",
-        "BLOCK=min(128, triton.next_power_of_2(x.shape[1]))",
-        {"reason": "wrong_value"},
-    ),
-    "stored_without_mask": (
-        "runtime_error",
-        "y.to(y_ptr.dtype.element_ty), mask=inside",
-        "y.to(y_ptr.dtype.element_ty)",
-        "BLOCK=triton.next_power_of_2(x.shape[1])",
-        "BLOCK=64 * triton.next_power_of_2(x.shape[1])",
-        {"reason": "illegal_address"},
-    ),
-    "torch_softmax": (
-        "contract_violation",
-        "    return y",
-        "    return torch.softmax(x, dim=1)",
-        {"reason": "torch_operator"},
-    ),
-    "float32_returned": (
-        "contract_violation",
-        "y = torch.empty_like(x)",
-        "y = torch.empty(x.shape, dtype=torch.float32, device=x.device)",
-        {"reason": "wrong_dtype"},
-    ),
-    "in_place": (
-        "contract_violation",
-        "tl.store(y_ptr + row",
-        "tl.store(x_ptr + row * columns + at, y.to(x_ptr.dtype.element_ty), mask=inside)\n    tl.store(y_ptr + row",
-        {"reason": "inputs_changed"},
-    ),
-    "block_not_a_power": ("compile_error", "BLOCK=triton.next_power_of_2(x.shape[1])", "BLOCK=x.shape[1] + 1"),
-}
+edits = r"""
+starter_as_it_is wrong_answer of starter nothing_done: Rows are loaded => Rows are read
+no_maximum wrong_answer: tl.exp(x - tl.max(x, axis=0)) => tl.exp(x)
+padding_counts wrong_answer: other=float("-inf") => other=0.0
+masked_without_other wrong_answer wrong_value: , other=float("-inf") =>
+not_normalised wrong_answer: y = weight / tl.sum(weight, axis=0) => y = weight
+powers_of_two wrong_answer: tl.exp(x - tl.max(x, axis=0)) => tl.exp2(x - tl.max(x, axis=0))
+logarithm wrong_answer wrong_value: y = weight / tl.sum(weight, axis=0)
+    => y = x - tl.max(x, axis=0) - tl.log(tl.sum(weight, axis=0))
+divided_by_count wrong_answer: weight / tl.sum(weight, axis=0) => weight / columns
+in_half wrong_answer wrong_value: y = weight / tl.sum(weight, axis=0)
+    => y = (weight / tl.sum(weight, axis=0)).to(tl.float16)
+every_other_row wrong_answer wrong_value: row = tl.program_id(0) => row = tl.program_id(0) // 2 * 2
+first_block_only wrong_answer wrong_value: BLOCK=triton.next_power_of_2(x.shape[1])
+    => BLOCK=min(128, triton.next_power_of_2(x.shape[1]))
+stored_without_mask runtime_error illegal_address: y.to(y_ptr.dtype.element_ty), mask=inside => y.to(y_ptr.dtype.element_ty)
+    ;; BLOCK=triton.next_power_of_2(x.shape[1]) => BLOCK=64 * triton.next_power_of_2(x.shape[1])
+torch_softmax contract_violation torch_operator: "    return y" => "    return torch.softmax(x, dim=1)"
+float32_returned contract_violation wrong_dtype: y = torch.empty_like(x)
+    => y = torch.empty(x.shape, dtype=torch.float32, device=x.device)
+in_place contract_violation inputs_changed: tl.store(y_ptr + row
+    => "tl.store(x_ptr + row * columns + at, y.to(x_ptr.dtype.element_ty), mask=inside)\n    tl.store(y_ptr + row"
+block_not_a_power compile_error: BLOCK=triton.next_power_of_2(x.shape[1]) => BLOCK=x.shape[1] + 1
+"""
 done_when = [
     ("The softmax of [0, ln 3]: its first value?", "0.25"),
     ("A row has 129 columns. How wide is the solution's tile?", "256"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
+from kernelgate import edit_lines
 from kernelgate.case_lines import read
 from kernelgate.refusals import refusals_of
 from kernelgate.seams import SeamError, parse, size_of
@@ -93,6 +95,29 @@ def test_a_number_that_is_no_size_has_its_row_in_the_contract() -> None:
     contract = load_stage(ROOT / "graders" / "rms_norm").spec.seam.contract
     assert contract["eps"] == "float: from case to case, 1e-05, 0.5"
     assert load_stage(ROOT / "graders" / "streaming_attention").spec.seam.contract["causal"].startswith("Row i sees")
+
+
+def test_wrong_files_as_lines() -> None:
+    text = r"""
+    eps_outside wrong_answer: rsqrtf(m + e) => 1 / (sqrtf(m) + e)
+    no_barrier wrong_answer race: "  sync();\n" =>
+    turned runtime_error of starter illegal_address: a => b
+        ;; "c\n"
+        "d" => "for (;;) e"
+    """
+    found = {each.name: each for each in edit_lines.read(dedent(text), ["eps_outside"])}
+    assert found["eps_outside"].changes == (("rsqrtf(m + e)", "1 / (sqrtf(m) + e)"),)
+    assert found["eps_outside"].expected == {"mistake": "eps_outside"}
+    assert found["no_barrier"].changes == (("  sync();\n", ""),)
+    assert found["no_barrier"].expected == {"reason": "race"}
+    assert (found["turned"].of, found["turned"].changes) == ("starter", (("a", "b"), ("c\nd", "for (;;) e")))
+    for wrong, words in {
+        "eps wrong_answer old => new": "accepted is NAME VERDICT",
+        "eps wrong_answer: old, new": "accepted is NAME VERDICT",
+        'eps wrong_answer: "old => new': "begins as a quoted text and is none",
+    }.items():
+        with pytest.raises(edit_lines.EditLineError, match=words):
+            edit_lines.read(wrong, [])
 
 
 def test_a_call_that_has_to_be_refused() -> None:

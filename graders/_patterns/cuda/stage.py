@@ -23,14 +23,10 @@ secret       rows=65 width=129 factor=3.0 hidden
 mistakes = {
     "forgot_y": (lambda x, y, factor: factor * x, "y was not added", "The result equals factor * x: add y after it."),
 }
-edits = {
-    "forgot_y": ("wrong_answer", "factor * x[at] + y[at]", "factor * x[at]", {"mistake": "forgot_y"}),
-    "one_past_the_end": ("runtime_error", "at < count", "at <= count", {"reason": "illegal_address"}),
-    "x_scaled_in_place": (
-        "contract_violation",
-        "out[at] = factor * x[at] + y[at];",
-        "{ const_cast<float*>(x)[at] *= factor; out[at] = x[at] + y[at]; }",
-        {"reason": "inputs_changed"},
-    ),
-}
+edits = r"""
+forgot_y wrong_answer: factor * x[at] + y[at] => factor * x[at]
+one_past_the_end runtime_error illegal_address: at < count => at <= count
+x_scaled_in_place contract_violation inputs_changed: out[at] = factor * x[at] + y[at];
+    => { const_cast<float*>(x)[at] *= factor; out[at] = x[at] + y[at]; }
+"""
 done_when = [("2 * 1 + 10 is", "12"), "Every size is right, whatever it is a multiple of"]

@@ -21,9 +21,9 @@ secret       rows=65 width=129 factor=3.0 hidden
 mistakes = {
     "forgot_y": (lambda x, y, factor: factor * x, "y was not added", "The result equals factor * x: add y after it."),
 }
-edits = {
-    "forgot_y": ("wrong_answer", "factor * x + y", "factor * x", {"mistake": "forgot_y"}),
-    "x_scaled_in_place": ("contract_violation", "factor * x + y", "x.mul_(factor) + y", {"reason": "inputs_changed"}),
-    "a_list": ("contract_violation", "factor * x + y", "(factor * x + y).tolist()", {"reason": "wrong_return_type"}),
-}
+edits = r"""
+forgot_y wrong_answer: factor * x + y => factor * x
+x_scaled_in_place contract_violation inputs_changed: factor * x + y => x.mul_(factor) + y
+a_list contract_violation wrong_return_type: factor * x + y => (factor * x + y).tolist()
+"""
 done_when = [("2 * 1 + 10 is", "12"), "Every size is right, whatever it is a multiple of"]

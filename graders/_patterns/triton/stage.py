@@ -21,9 +21,9 @@ secret       rows=65 width=129 factor=3.0 dtype=f32 hidden
 mistakes = {
     "forgot_y": (lambda x, y, factor: factor * x, "y was not added", "The result equals factor * x: add y after it."),
 }
-edits = {
-    "forgot_y": ("wrong_answer", "factor * a + b", "factor * a", {"mistake": "forgot_y"}),
-    "tail_left_out": ("wrong_answer", "grid = (triton.cdiv(x.numel(), 256),)", "grid = (max(1, x.numel() // 256),)"),
-    "no_kernel": ("contract_violation", "    scale_and_add[grid]", "    if factor > 1e9:\n        scale_and_add[grid]"),
-}
+edits = r"""
+forgot_y wrong_answer: factor * a + b => factor * a
+tail_left_out wrong_answer: grid = (triton.cdiv(x.numel(), 256),) => grid = (max(1, x.numel() // 256),)
+no_kernel contract_violation: "    scale_and_add[grid]" => "    if factor > 1e9:\n        scale_and_add[grid]"
+"""
 done_when = [("2 * 1 + 10 is", "12"), "Every size is right, whatever it is a multiple of"]

@@ -42,7 +42,7 @@ mistakes = {
     "mean_kept": ({"centre": False}, "The mean was not subtracted", "x - x.mean(axis=1) comes first."),
     "mean_constant": ({"through_the_mean": False}, "The mean was taken for a constant", "dx loses the mean of dy · w."),
 }
-edits = {
-    "mean_kept": ("wrong_answer", "    x = x - x.mean(1, keepdim=True)\n", "", {"mistake": "mean_kept"}),
-    "mean_constant": ("wrong_answer", " - d.mean(1, keepdim=True)", "", {"mistake": "mean_constant"}),
-}
+edits = r"""
+mean_kept wrong_answer: "    x = x - x.mean(1, keepdim=True)\n" =>
+mean_constant wrong_answer: " - d.mean(1, keepdim=True)" =>
+"""

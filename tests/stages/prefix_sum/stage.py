@@ -29,18 +29,8 @@ mistakes = {
         "Carry the total of a chunk into the next.",
     ),
 }
-edits = {
-    "exclusive": (
-        "wrong_answer",
-        "row[at] = carry + part[threadIdx.x];",
-        "row[at] = carry + part[threadIdx.x] - mine;",
-        {"mistake": "exclusive"},
-    ),
-    "carry_lost": ("wrong_answer", "carry += part[255];", "", {"mistake": "carry_lost"}),
-    "no_barrier": (
-        "wrong_answer",
-        "__syncthreads();\n            part[threadIdx.x] += add;",
-        "part[threadIdx.x] += add;",
-        {"reason": "race"},
-    ),
-}
+edits = r"""
+exclusive wrong_answer: row[at] = carry + part[threadIdx.x]; => row[at] = carry + part[threadIdx.x] - mine;
+carry_lost wrong_answer: carry += part[255]; =>
+no_barrier wrong_answer race: "__syncthreads();\n            part[threadIdx.x] += add;" => part[threadIdx.x] += add;
+"""

@@ -23,4 +23,6 @@ drawn  rows=1..20 width=1..300 times=3 dtype=bf16|f16|f32
 mistakes = {
     "not_divided": (lambda x: np.exp(x - x.max(axis=1, keepdims=True)), "The row is not divided", "Divide by the sum.")
 }
-edits = {"not_divided": ("wrong_answer", "e / tl.sum(e, 0)", "e", {"mistake": "not_divided"})}
+edits = r"""
+not_divided wrong_answer: e / tl.sum(e, 0) => e
+"""

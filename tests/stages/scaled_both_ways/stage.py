@@ -23,12 +23,7 @@ backward    rows=3 width=5 seam=backward
 drawn       rows=1..70 width=1..40 seam=backward times=2
 """
 mistakes = {"w_for_x": (lambda g, w: (g * w, (g * w).sum(axis=0)), "dw sums g * w", "The gradient of w is g * x.")}
-edits = {
-    "w_for_x": (
-        "wrong_answer",
-        "g[i * width + at] * x[i * width + at]",
-        "g[i * width + at] * w[at]",
-        {"mistake": "w_for_x"},
-    ),
-    "no_backward": ("contract_violation", "void scaleBackward", "void scale_backward", {"reason": "missing_function"}),
-}
+edits = r"""
+w_for_x wrong_answer: g[i * width + at] * x[i * width + at] => g[i * width + at] * w[at]
+no_backward contract_violation missing_function: void scaleBackward => void scale_backward
+"""

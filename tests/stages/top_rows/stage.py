@@ -30,12 +30,8 @@ ties     rows=9 width=33 k=5 x=integers(0,5)
 drawn    rows=1..60 width=8..300 k=1..8 times=3
 """
 mistakes = {"smallest": (lambda x, k: reference(-x, k), "The smallest were taken", "largest=True.")}
-edits = {
-    "ascending": ("wrong_answer", "torch.topk(x, k, dim=1)", "torch.topk(x, k, dim=1, largest=False)"),
-    "same_place_twice": (
-        "wrong_answer",
-        "return values, places",
-        "return values, places[:, :1].expand(-1, k).contiguous()",
-    ),
-    "ints": ("contract_violation", "return values, places", "return values, places.int()", {"reason": "wrong_dtype"}),
-}
+edits = r"""
+ascending wrong_answer: torch.topk(x, k, dim=1) => torch.topk(x, k, dim=1, largest=False)
+same_place_twice wrong_answer: return values, places => return values, places[:, :1].expand(-1, k).contiguous()
+ints contract_violation wrong_dtype: return values, places => return values, places.int()
+"""

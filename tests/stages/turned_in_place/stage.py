@@ -20,4 +20,6 @@ one   tokens=1 pairs=1
 few   tokens=7 pairs=5
 drawn tokens=1..90 pairs=1..33 times=2
 """
-edits = {"not_in_place": ("wrong_answer", "row[1] = a * s + b * c;", ";")}
+edits = r"""
+not_in_place wrong_answer: row[1] = a * s + b * c; => ;
+"""
