@@ -1,9 +1,9 @@
 """Wrong files as lines: `eps_outside wrong_answer: rsqrtf(mean + eps) => 1 / (sqrtf(mean) + eps)`.
 
-Before the colon stand the file's name, its verdict, `of starter` where it is no edit of the solution, and what is expected: a
-mistake of the stage, or a reason; a file that is named as a mistake is expected to show it. Further changes follow ` ;; `, a
-line that begins with a space goes on with the one above. A text that begins with a quotation mark is JSON's, so that it may have
-line ends and spaces at its ends; several are one.
+Before the colon stand the file's name, its verdict, `of starter` where it is no edit of the solution, and what is expected:
+a mistake of the stage, or a reason; a file that is named as a mistake is expected to show it. Further changes follow ` ;; `,
+and a line that begins with a space goes on with the one above. A text that begins with a quotation mark is JSON's, so that it
+may have line ends and spaces at its ends; several are one.
 """
 
 from __future__ import annotations
