@@ -132,8 +132,8 @@ defaults dtype=f16|bf16 dim=16|32|64 block_n=32|64 causal=true|false tile=16|24|
 scores {plant} ({height:.3g} high, steps of {tile})"
 few      rows=1..40      times=2 plant=large|falling          height=1.0..8.0
 many     rows=41..260    times=3 plant=large|falling|negative height=1.0..8.0
-moving   rows=41..260    times=2 plant=plain|rising           height=1.0..2.0
-wide     rows=261..1024          plant=needles                height=1.0..2.0
+moving   rows=41..260    times=2 plant=plain|rising           height=1.0..1.5
+wide     rows=261..1024          plant=needles|large          height=1.0..1.5
 far      rows=261..2047  times=2 plant=large|falling          height=1.0..8.0 needs_gpu
 longest  rows=2048               plant=large|falling|needles  height=1.0..2.0 needs_gpu
 timed    plant=plain|rising|needles     height=1.0..2.0 tile=16|24|32|48|64
