@@ -301,3 +301,18 @@ class Change(BaseModel):
     user: str
     before: float
     after: float
+
+
+class AlikeSide(BaseModel):
+    submission: str
+    user: str
+    member: bool = Field(description="Whether the person is in this course.")
+
+
+class AlikePair(BaseModel):
+    """Two submissions that have parts in common, names and layout aside. It decides nothing."""
+
+    one: AlikeSide
+    other: AlikeSide
+    share: float = Field(description="Of the smaller one's parts, those that the other has: 0 to 1.")
+    parts: int = Field(description="How many those are.")

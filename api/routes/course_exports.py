@@ -1,11 +1,13 @@
-"""Exports of a course: for Gradescope, and the work log of one person."""
+"""Exports of a course: for Gradescope, and the work log of one person; and which of its submissions are alike."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
+from api.courses.alike import pairs
 from api.courses.gradescope import archive, of_person
 from api.courses.schedule import stage_of
+from api.courses.schemas import AlikePair
 from api.courses.seats import Right, seat
 from api.courses.timeline import person_in
 from api.courses.worklog import markdown, worklog
@@ -64,3 +66,21 @@ def get_log(course: CourseName, handle: Handle, identity: Reader, catalog: Stage
         text = markdown(by.course.title, member.person or member.user.handle, log, stages)
     headers = {"Content-Disposition": f'inline; filename="log-{member.user.handle}.md"'}
     return Response(text, media_type="text/markdown; charset=utf-8", headers=headers)
+
+
+@router.get(
+    "/{course}/stages/{stage}/similarity",
+    summary="Which submissions of a stage are alike",
+    responses={**READS, **documented("unknown_course", "unknown_stage")},
+)
+def get_similarity(course: CourseName, stage: StageName, identity: Reader, catalog: StageCatalog) -> list[AlikePair]:
+    """For its staff; the most alike first, 200 at most. Names, numbers, comments and layout do not matter, what the stage hands
+    out does not count, and nothing is decided by it.
+
+    Whoever reads every submission of the service sees members compared with everybody, earlier courses included.
+    """
+    stages = catalog.with_drafts()
+    with transaction() as database:
+        by = seat(database, identity, course, Right.STAFF)
+        stage_of(database, by.course, stage)
+        return pairs(database, by, catalog.stage(stage, drafts=True), stages)

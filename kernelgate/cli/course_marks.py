@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
@@ -113,6 +113,42 @@ def show_changes(name: str, take: str | None) -> None:
     rows = [["STAGE", "PERSON", "NOW", "WOULD BE"]]
     rows += [[line(each["stage"]), line(each["user"]), f"{each['before']:g}", f"{each['after']:g}"] for each in found]
     click.echo(table(rows) if found else "nothing would change")
+
+
+@course.command("log")
+@click.argument("name")
+@click.argument("handle")
+def show_log(name: str, handle: str) -> None:
+    """Print the work log of HANDLE in the course NAME, as Markdown."""
+    with server() as remote:
+        click.echo(remote.text("/".join([of(name, "logs"), handle_part(handle)]), "text/markdown"), nl=False)
+
+
+@course.command("gradescope")
+@click.argument("name")
+@click.argument("file", type=click.File("wb"))
+def save_gradescope(name: str, file: BinaryIO) -> None:
+    """Save Gradescope's results.json of everybody in the course NAME as the ZIP file FILE."""
+    with server() as remote:
+        file.write(remote.answer("GET", f"{of(name)}/gradescope.zip").content)
+
+
+@course.command("similar")
+@click.argument("name")
+@click.argument("stage")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show_similar(name: str, stage: str, as_json: bool) -> None:
+    """Show which submissions of STAGE in the course NAME are alike, the most alike first. It decides nothing."""
+    with server() as remote:
+        found = remote.json("GET", of(name, "stages", stage, "similarity"))
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    rows = [["ALIKE", "PARTS", "ONE", "OTHER", "SUBMISSIONS"]]
+    for each in found:
+        people, names = ([line(each[side][key]) for side in ("one", "other")] for key in ("user", "submission"))
+        rows.append([f"{100 * each['share']:.0f} %", str(each["parts"]), *people, " ".join(names)])
+    click.echo(table(rows) if found else "no two are alike")
 
 
 commands = [course]

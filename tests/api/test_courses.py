@@ -90,6 +90,7 @@ DOINGS = (
     Doing("GET", "/courses/{course}/people/{handle}/{stage}", STAFF),
     Doing("GET", "/courses/{course}/people/{handle}/{stage}/results.json", STAFF),
     Doing("GET", "/courses/{course}/gradescope.zip", STAFF),
+    Doing("GET", "/courses/{course}/stages/{stage}/similarity", STAFF),
     Doing("GET", "/courses/{course}/logs/{handle}", STAFF),
     Doing("POST", "/courses/{course}/people/{handle}/{stage}/points", INSTRUCTOR, {"points": 2, "reason": "shown"}),
     Doing("POST", "/courses/{course}/stages/{stage}/mark", INSTRUCTOR, {}),

@@ -50,6 +50,10 @@ def test_a_course_from_the_command_line(api: Api, signed_in: Callable[[str], Cli
     assert done("points", "gpu", "--csv").splitlines()[1].startswith("ada,")
     assert made in done("timeline", "gpu", "ada", "double")
     assert done("grid", "gpu", "--stuck") == ""
+    assert f"{made}, counts" not in done("log", "gpu", "ada"), "points by hand count for no submission"
+    done("gradescope", "gpu", "all.zip")
+    assert (greta.home / "all.zip").read_bytes().startswith(b"PK")
+    assert done("similar", "gpu", "double") == "no two are alike\n"
     assert "frozen since" in done("freeze", "gpu", "double")
     assert done("freeze", "gpu", "double", "--thaw") == "thawed\n"
     done("seat", "gpu", "ada", "--remove")
