@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from kernelgate.protocol import CaseReport, Result
+from kernelgate.protocol import CaseReport, Result, WrongTensor
 from kernelgate.stages import Stage
 from kernelgate.verdicts import Phase, Verdict
-from worker.grade import apart, grade, new_seed
+from worker.grade import _first_wrong, apart, grade, new_seed
 from worker.judging.failures import Cancelled
 from worker.judging.phases import Unwatched
 from worker.pytorch import backend
@@ -213,6 +213,19 @@ def test_progress_is_told_as_it_happens(small_stage: Stage, sandbox: Sandbox) ->
 
     grade(small_stage, HONEST.encode(), sandbox=sandbox, seed="00", progress=Listening())
     assert told == ["load started", "cases started", "1/2 by_hand right", "2/2 rectangular right", "judge started"]
+
+
+def test_a_value_that_is_a_little_off_has_its_tolerance() -> None:
+    """Printed with nine digits both numbers were the same, and nothing said why one was wrong."""
+    close = WrongTensor(
+        case="c", tensor="t", index=(2,), axes=("row",), got=2.91223318001, want=2.91223318002, error=1e-11,
+        tolerance=3e-12, wrong=1, total=4, pattern="one row",
+    )  # fmt: skip
+    assert _first_wrong(close, ()) == (
+        "Case c: t at row 2 is 2.91223318001, not 2.91223318002 (one row). They are 1e-11 apart; 3e-12 is allowed there."
+    )
+    far = close.model_copy(update={"got": 12.0, "error": 9.1})
+    assert "apart" not in _first_wrong(far, ())
 
 
 def test_two_different_numbers_are_shown_apart() -> None:
