@@ -14,7 +14,7 @@ from worker.gpu import lock
 from worker.gpu.baselines import HeldBaseline
 from worker.gpu.bench_client import Bench, BenchError
 from worker.gpu.floor import Card, floor_ms, impossible
-from worker.gpu.measurement import Measurement
+from worker.gpu.measurement import Measurement, Samples
 from worker.gpu.outcome import Call, Peaks, clocks, conditions, throughput
 from worker.gpu.player import GRACE_S, SubmissionPlayer
 from worker.gpu.protocol import Buffers, CaseResult, Held, Hold, Loaded, LoadModule, Ready, RunCase, TimedCall
@@ -96,6 +96,19 @@ class CardGrading:
         run.check()
         if ratio is None:
             raise BenchError(f"all {samples.dropped} samples were taken while the card was slowed down")
+        return self._timing(case, baseline, user, run, samples, ratio, gate)
+
+    def _timing(
+        self,
+        case: Case,
+        baseline: HeldBaseline,
+        user: UserCalls,
+        run: Measurement,
+        samples: Samples,
+        ratio: Ratio,
+        gate: float | None,
+    ) -> Timing:
+        """What was measured, as a result holds it. Raises Failure where a clock was moved."""
         reading = samples.clock()
         user_ms = middle(samples.user)
         run.check_clock(reading)
