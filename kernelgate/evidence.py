@@ -43,7 +43,7 @@ def evidence(result: Result, labels: Mapping[str, str] | None = None) -> str:
         ("BACKEND", str(result.backend or "none")),
         *_checked(result),
         *_wrong(result.wrong),
-        *_values(None if result.wrong and result.wrong.by_hand else result.values),
+        *_values(result.values),
         *_mistake(result),
         *_recovered(result),
         *_timing(result.timing, words),
@@ -80,8 +80,6 @@ def _wrong(wrong: WrongTensor | None) -> Iterator[tuple[str, str]]:
     yield "ELEMENT", f"{element(wrong)}: got {number(wrong.got)}, want {number(wrong.want)}"
     yield "ERROR", f"{number(wrong.error)} where {number(wrong.tolerance)} is allowed"
     yield "DAMAGE", f"{wrong.wrong} of {wrong.total} elements; {line(wrong.pattern)}"
-    for each in wrong.by_hand:
-        yield "BY HAND", line(each, 400)
 
 
 def _values(found: CaseValues | None) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,15 @@ import json
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
 
 from kernelgate.stages import Backend, Name
 from kernelgate.verdicts import Phase, Verdict
@@ -93,10 +101,14 @@ class WrongTensor(Record):
     total: int
     pattern: Line = Field(description="The shape of the damage in words, e.g. 'every row from 32 on'.")
     map: ErrorMap | None = None
-    by_hand: tuple[Line, ...] = Field(
-        (),
-        description="Where the case is small enough to follow by hand and listed: its inputs, and the tensor got and wanted.",
-    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_twins(cls, stored: Any) -> Any:
+        """Results that are stored may say a small case once more in lines of text; `values` has its numbers."""
+        return (
+            {name: each for name, each in stored.items() if name != "by_hand"} if isinstance(stored, dict) else stored
+        )
 
 
 class NamedMistake(Record):

@@ -18,7 +18,6 @@ from kernelgate.stages import Backend, Ranking, Stage
 from kernelgate.verdicts import Phase
 from worker import backends
 from worker.judging import judge, values
-from worker.judging.by_hand import by_hand
 from worker.judging.dependence import dependences
 from worker.judging.failures import Failure
 from worker.judging.frames import printable
@@ -116,7 +115,7 @@ def _judge(job: Job, run: CaseRun, judged: Judged) -> None:
     if judged.values is None and (wrong is not None or job.trial is not None):
         judged.values = values.of_outcome(job.grader, outcome)
     if judged.wrong is None and wrong is not None:
-        judged.wrong = wrong.model_copy(update={"by_hand": by_hand(job.grader, outcome, wrong.tensor)})
+        judged.wrong = wrong
     job.right = judged.wrong is None
     job.phases.progress.case(len(judged.reports), len(job.cases), report)
 

@@ -111,3 +111,16 @@ def test_plain_keeps_lines_and_line_makes_one() -> None:
     assert line("a\n\tb  c") == "a b c"
     assert plain("x" * 10, 4) == "xxxx…"
     assert plain("half \ud800 pair") == "half \N{REPLACEMENT CHARACTER} pair"
+
+
+def test_a_small_case_is_written_out_once_for_results_of_earlier_releases_too() -> None:
+    stored = result(wrong=WRONG).model_dump(mode="json")
+    stored["wrong"]["by_hand"] = ["x = [3, 4]"]
+    stored["values"] = {
+        "case": "tiles",
+        "inputs": [{"name": "x", "dtype": "float32", "shape": [2], "values": [3, 4]}],
+        "got": [],
+        "want": [],
+    }
+    lines = evidence(Result.model_validate(stored)).splitlines()
+    assert [each.split(maxsplit=1)[1] for each in lines if "3 4" in each or "[3, 4]" in each] == ["x [2] float32: 3 4"]
