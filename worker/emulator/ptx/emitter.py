@@ -79,7 +79,7 @@ class Emitter:
         self.it: Instruction | None = None
         self.step = Step()
         self.steps: list[Step] = []
-        """What the instructions did so far, in the order in which they are written out."""
+        """What the instructions did so far, in the order in which they are written out: noted at the first look alone."""
         self.sites: dict[int, int] = {}
         self.count = 0
 
@@ -145,7 +145,8 @@ class Emitter:
     def instruction(self, it: Instruction, *, guessing: bool = False) -> Iterator[None]:
         self.it, self.guessing = it, guessing
         self.step = Step(guarded=it.guard is not None)
-        self.steps.append(self.step)
+        if not self.held:
+            self.steps.append(self.step)
         yield
         self.it = None
 

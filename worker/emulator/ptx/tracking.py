@@ -41,6 +41,8 @@ def declared(emitter: Emitter) -> str:
 
 def before(emitter: Emitter, it: Instruction) -> str:
     """What is done ahead of an instruction: its addresses are looked at, and the masks of its results are set."""
+    if not emitter.undefined.reached:
+        return ""
     looked = [
         f"ptx::defined_address({_any([base], emitter)}, {it.line});"
         for operand in it.operands

@@ -15,7 +15,7 @@ MOST_STEPS = 2_000_000
 """Blocks that are visited for one function, all registers together; a long function needs a tenth of a million."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Step:
     """An instruction as it is written out. targets: labels that it may jump to; ends: it never goes on to the next one.
 
@@ -42,7 +42,7 @@ class Undefined:
     reached: frozenset[str] = frozenset()
 
 
-@dataclass
+@dataclass(slots=True)
 class _Block:
     """Steps that run one after another. exposed: registers read before they are written in it; sure: written in any case."""
 
