@@ -10,10 +10,10 @@ from sqlalchemy.orm import Session, defer
 from api.auth import Identity
 from api.catalog import Catalog, standings
 from api.problems import Refusal
-from api.schemas import AdminStage, AdminStages, StageChange, UserChange, UserView
+from api.schemas import AdminStage, AdminStages, StageChange, UserChange, UserEnd, UserEnded, UserView
 from api.submissions import the_one
 from api.views import stage_summary
-from kernelgate.accounts import audit, find_user
+from kernelgate.accounts import AccountError, audit, delete_user, find_user, merge_users, rename_user
 from kernelgate.lifecycle import REJUDGE, change
 from kernelgate.models import Role, StageSwitch, StageVersion, Submission, User, now
 from kernelgate.models import Session as BrowserSession
@@ -53,6 +53,38 @@ def change_user(database: Session, admin: Identity, user: User, change: UserChan
         audit(database, admin.handle, "user.disable" if change.disabled else "user.enable", user.handle)
         user.disabled_at = now() if change.disabled else None
         database.execute(delete(BrowserSession).where(BrowserSession.user_id == user.id))
+    return user
+
+
+def end_user(database: Session, admin: Identity, user: User, body: UserEnd) -> UserEnded:
+    """Merges an account into another one, or deletes it with everything it has. Raises Refusal for the last administrator."""
+    if body.confirm != user.handle:
+        raise Refusal(
+            "invalid_field", "It is not the handle of the account that goes.", field="confirm", value=body.confirm,
+            accepted=user.handle,
+        )  # fmt: skip
+    if user.role == Role.ADMIN and not _other_admin(database, user):
+        raise Refusal("last_admin", f"{user.handle} is the only administrator.", field="handle", value=user.handle)
+    handle, into = user.handle, user_named(database, body.into) if body.into else None
+    try:
+        count = merge_users(database, user, into) if into is not None else delete_user(database, user)
+    except AccountError as error:
+        raise Refusal("invalid_field", f"{error}.", field="handle", value=handle) from error
+    if into is not None:
+        audit(database, admin.handle, "user.merge", into.handle, merged=handle, submissions=count)
+    else:
+        audit(database, admin.handle, "user.delete", handle, submissions=count)
+    return UserEnded(handle=handle, into=into.handle if into else None, submissions=count)
+
+
+def rename(database: Session, admin: Identity, user: User, handle: str) -> User:
+    """Raises Refusal for a handle that cannot be had."""
+    try:
+        before = rename_user(database, user, handle.strip())
+    except AccountError as error:
+        code = "handle_taken" if "taken" in str(error) else "invalid_field"
+        raise Refusal(code, f"{error}.", field="handle", value=handle) from error
+    audit(database, admin.handle, "user.rename", user.handle, before=before)
     return user
 
 

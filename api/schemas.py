@@ -278,6 +278,23 @@ class UserChange(Body):
     disabled: bool | None = None
 
 
+class UserEnd(Body):
+    """How an account ends."""
+
+    into: Word | None = Field(None, description="Merge: the handle that gets everything; without it, all is deleted.")
+    confirm: Word = Field(description="The handle of the account that goes, typed again.")
+
+
+class UserEnded(BaseModel):
+    handle: str
+    into: str | None = None
+    submissions: int = Field(description="Moved, or deleted.")
+
+
+class HandleChange(Body):
+    handle: str = Field(max_length=100, description="1 to 39 letters, digits, `_`, `.` or `-`.")
+
+
 class InviteBody(Body):
     role: Role = Role.SUBMITTER
     uses: int = Field(1, ge=1, le=1000)

@@ -11,11 +11,12 @@ import re
 import secrets
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import delete, func, select, text, tuple_, update
 from sqlalchemy.orm import Session
 
-from kernelgate.models import Audit, Invite, Role, Scope, Token, User, now
+from kernelgate.models import Audit, Extension, Invite, Member, Override, Role, Scope, Submission, Token, User, now
 
 HANDLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,38}")
 TOKEN_PREFIX = "kg_"  # noqa: S105 - lets secret scanners find a leaked token; it is no secret itself
@@ -138,3 +139,66 @@ def create_invite(
 def audit(session: Session, actor: str, action: str, target: str, **data: object) -> None:
     """Writes down what was done, in the transaction that does it."""
     session.add(Audit(actor=actor, action=action, target=target, data=dict(data)))
+
+
+def rename_user(session: Session, user: User, handle: str) -> str:
+    """Gives an account another handle; the one it had. Raises AccountError when the new one is malformed or taken."""
+    if not HANDLE.fullmatch(handle):
+        raise AccountError(
+            f"handle {handle[:60]!r}: 1 to 39 letters, digits, '_', '.' or '-', starting with a letter or digit"
+        )
+    taken = find_user(session, handle)
+    if taken is not None and taken.id != user.id:
+        raise AccountError(f"handle {handle!r} is taken; choose another, or merge the two accounts")
+    before, user.handle = user.handle, handle
+    session.flush()
+    return before
+
+
+def merge_users(session: Session, user: User, into: User) -> int:
+    """Moves everything of `user` to `into` and deletes it; how many submissions moved. Its tokens end with it.
+
+    Where both are in a course, the seat of `into` stays. Raises AccountError for an account and itself, and while something of
+    the one that goes is queued or running.
+    """
+    if user.id == into.id:
+        raise AccountError(f"{user.handle} and {into.handle} are one account")
+    _check_idle(session, user)
+    theirs = Submission.user_id == user.id
+    moved = len(
+        session.scalars(
+            update(Submission).where(theirs).values(user_id=into.id, idempotency_key=None).returning(Submission.id)
+        ).all()
+    )
+    for model in (Member, Extension, Override):
+        kept = select(*(_place(model))).where(model.user_id == into.id)
+        twice = tuple_(*_place(model)).in_(kept)
+        session.execute(update(model).where(model.user_id == user.id, ~twice).values(user_id=into.id))
+    session.flush()
+    session.delete(user)
+    session.flush()
+    return moved
+
+
+def _place(model: type[Member | Extension | Override]) -> list[Any]:
+    """What a person has one row for: a course, or a stage of one."""
+    return [model.course_id] if model is Member else [model.course_id, model.stage]  # type: ignore[union-attr]
+
+
+def delete_user(session: Session, user: User) -> int:
+    """Deletes an account with all it has: submissions, results, tokens, seats; how many submissions. The audit log stays.
+
+    Raises AccountError while something of it is queued or running.
+    """
+    _check_idle(session, user)
+    gone = session.scalars(delete(Submission).where(Submission.user_id == user.id).returning(Submission.id)).all()
+    session.delete(user)
+    session.flush()
+    return len(gone)
+
+
+def _check_idle(session: Session, user: User) -> None:
+    busy = select(func.count()).where(Submission.user_id == user.id, Submission.state.in_(["queued", "running"]))
+    count = session.scalar(busy) or 0
+    if count:
+        raise AccountError(f"{count} submissions of {user.handle} are queued or running; cancel them first, or wait")

@@ -77,6 +77,10 @@ def submissions(request: Request, viewer: Admin, catalog: StageCatalog) -> Respo
         wanted = wanted.where(Submission.verdict == verdict)
     if asked.get("user"):
         wanted = wanted.where(func.lower(User.handle) == asked["user"][:64].lower())
+    if asked.get("mistake"):
+        named = ResultRow.body["mistake"]["name"].as_string() == asked["mistake"][:200]
+        judged = (ResultRow.submission_id == Submission.id) & (ResultRow.round == Submission.round)
+        wanted = wanted.join(ResultRow, judged).where(named)
     if asked.get("apart") == "hidden":
         wanted = wanted.where(Submission.hidden)
     if asked.get("apart") == "held":

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 
-from api.administration import change_user, submission_counts, user_named, user_view
+from api.administration import change_user, end_user, rename, submission_counts, user_named, user_view
 from api.auth import Identity
 from api.body import described, payload
 from api.dependencies import Admin, Handle
@@ -16,6 +16,7 @@ from api.negotiation import see_other
 from api.problems import SIGNED_IN, Refusal, documented
 from api.schemas import (
     AuditPage,
+    HandleChange,
     InviteBody,
     InviteView,
     NewInvite,
@@ -24,6 +25,8 @@ from api.schemas import (
     TokenView,
     UserBody,
     UserChange,
+    UserEnd,
+    UserEnded,
     UserPage,
     UserView,
 )
@@ -97,6 +100,47 @@ def _edit_user(admin: Identity, handle: str, body: UserChange) -> UserView:
     with transaction() as database:
         user = change_user(database, admin, user_named(database, handle), body)
         return user_view(user, submission_counts(database, [user.id]).get(user.id, 0))
+
+
+@router.post(
+    "/users/{handle}/rename",
+    summary="Give an account another handle",
+    response_model=UserView,
+    openapi_extra=described(HandleChange, example={"handle": "ada_lovelace"}),
+    responses={**REFUSALS, **CHANGES, **documented("unknown_user", "handle_taken")},
+)
+async def rename_user(
+    request: Request, admin: Admin, handle: Handle, body: Annotated[HandleChange, Depends(payload(HandleChange))]
+) -> Any:
+    """Everything of the account stays, and is shown under the new handle from now on. The audit log keeps the old one."""
+    answer = await run_in_threadpool(_rename, admin, handle, body.handle)
+    return see_other(request, f"/admin/users/{answer.handle}") or answer
+
+
+def _rename(admin: Identity, handle: str, new: str) -> UserView:
+    with transaction() as database:
+        return user_view(rename(database, admin, user_named(database, handle), new))
+
+
+@router.post(
+    "/users/{handle}/remove",
+    summary="Merge an account into another one, or delete it",
+    response_model=UserEnded,
+    openapi_extra=described(UserEnd, example={"into": "ada", "confirm": "ada2"}),
+    responses={**REFUSALS, **CHANGES, **documented("unknown_user", "last_admin")},
+)
+async def remove_user(
+    request: Request, admin: Admin, handle: Handle, body: Annotated[UserEnd, Depends(payload(UserEnd))]
+) -> Any:
+    """With `into`, its submissions, results and seats in courses become that account's, its tokens end. Without, all of it is
+    deleted, for good. Not while something of it is queued or running."""
+    answer = await run_in_threadpool(_remove, admin, handle, body)
+    return see_other(request, f"/admin/users/{answer.into}" if answer.into else "/admin/users") or answer
+
+
+def _remove(admin: Identity, handle: str, body: UserEnd) -> UserEnded:
+    with transaction() as database:
+        return end_user(database, admin, user_named(database, handle), body)
 
 
 @router.get(

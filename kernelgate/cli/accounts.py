@@ -118,6 +118,48 @@ def enable(handle: str) -> None:
     _set_disabled(handle, False)
 
 
+@user.command("rename")
+@click.argument("handle")
+@click.argument("new")
+def rename(handle: str, new: str) -> None:
+    """Give HANDLE the handle NEW; everything of the account stays."""
+    from kernelgate import accounts
+
+    with database() as session:
+        found = named(session, handle)
+        before = accounts.rename_user(session, found, new)
+        accounts.audit(session, actor(), "user.rename", new, before=before)
+    click.echo(f"{before} is {new}")
+
+
+@user.command("merge")
+@click.argument("handle")
+@click.argument("into")
+def merge(handle: str, into: str) -> None:
+    """Move everything of HANDLE to INTO and delete HANDLE, whose tokens end."""
+    from kernelgate import accounts
+
+    with database() as session:
+        moved = accounts.merge_users(session, named(session, handle), named(session, into))
+        accounts.audit(session, actor(), "user.merge", into, merged=handle, submissions=moved)
+    click.echo(f"{moved} submissions of {handle} are {into}'s")
+
+
+@user.command("delete")
+@click.argument("handle")
+@click.confirmation_option(
+    help="Do not ask.", prompt="All submissions and results of the account go with it. Delete it?"
+)
+def delete_user(handle: str) -> None:
+    """Delete HANDLE with everything it has: submissions, results, tokens, seats in courses. The audit log stays."""
+    from kernelgate import accounts
+
+    with database() as session:
+        gone = accounts.delete_user(session, named(session, handle))
+        accounts.audit(session, actor(), "user.delete", handle, submissions=gone)
+    click.echo(f"{handle} is gone, with {gone} submissions")
+
+
 def _set_disabled(handle: str, disabled: bool) -> None:
     from sqlalchemy import delete
 

@@ -20,7 +20,8 @@ READS = [
     "/admin/held",
 ]  # fmt: skip
 CHANGES = [
-    "/admin/users", "/admin/users/ada", "/admin/users/ada/tokens", "/admin/tokens/1/revoke", "/admin/invites",
+    "/admin/users", "/admin/users/ada", "/admin/users/ada/rename", "/admin/users/ada/remove",
+    "/admin/users/ada/tokens", "/admin/tokens/1/revoke", "/admin/invites",
     "/admin/invites/1/revoke", "/admin/stages/reload", "/admin/stages/double", "/admin/stages/double/rejudge",
     "/admin/submissions/x/rejudge", "/admin/submissions/x/hide",
     "/admin/submissions/x/release", "/admin/submissions/x/dismiss",

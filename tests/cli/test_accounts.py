@@ -86,3 +86,14 @@ def test_a_database_that_is_away_or_empty_is_said(cli: Cli, empty_database: str)
     assert shown.returncode == Exit.FAILED
     assert "kernelgate migrate" in shown.stderr
     assert "Traceback" not in shown.stderr
+
+
+def test_accounts_are_renamed_merged_and_deleted(cli: Cli) -> None:
+    for handle in ("ada", "ada2", "bob"):
+        assert cli.run("user", "create", handle).returncode == 0
+    assert cli.run("user", "rename", "ada", "lovelace").stdout == "ada is lovelace\n"
+    assert cli.run("user", "merge", "ada2", "lovelace").stdout == "0 submissions of ada2 are lovelace's\n"
+    assert cli.run("user", "merge", "bob", "bob").returncode == Exit.REFUSED
+    assert cli.run("user", "delete", "bob", input="n\n").returncode == 1
+    assert cli.run("user", "delete", "bob", "--yes").stdout == "bob is gone, with 0 submissions\n"
+    assert [line.split()[0] for line in cli.run("user", "list").stdout.splitlines()] == ["lovelace"]
