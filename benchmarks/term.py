@@ -1,0 +1,370 @@
+"""How long a teacher waits in a whole term: 300 people, 12 stages, 20,000 attempts, teams, extensions, late days, one rejudge.
+
+    .venv/bin/python benchmarks/term.py             # --people 300 --attempts 20000 --opens 7; --serve only serves it
+
+Starts its own Postgres, broker and API in a temporary folder, fills the term, fetches its exports and the similar submissions
+of one stage, and opens its pages in a chromium as the instructor: from the start of the navigation to the load event. The first
+of several is the one that has nothing kept. The browser, the service and Postgres share this machine's cores, so a busy machine
+shows in all of it. The figures go to `benchmarks/results/term.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import random
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import httpx  # noqa: E402
+import psycopg  # noqa: E402
+from playwright.sync_api import sync_playwright  # noqa: E402
+from psycopg.types.json import Jsonb  # noqa: E402
+from sqlalchemy import create_engine, pool  # noqa: E402
+from sqlalchemy.orm import Session  # noqa: E402
+
+from embedded import schema  # noqa: E402
+from embedded.broker import Broker  # noqa: E402
+from embedded.datadir import DataDir  # noqa: E402
+from embedded.postgres import Postgres  # noqa: E402
+from embedded.process import Child  # noqa: E402
+from kernelgate.accounts import create_token, create_user  # noqa: E402
+from kernelgate.models import (  # noqa: E402
+    Course,
+    CourseRole,
+    CourseStage,
+    Extension,
+    LateRule,
+    Member,
+    PointsRule,
+    Role,
+    Team,
+    User,
+    now,
+)
+from kernelgate.protocol import CaseReport, NamedMistake, Result, Timing  # noqa: E402
+from kernelgate.settings import Settings, environment  # noqa: E402
+from kernelgate.stage_folders import load_stages  # noqa: E402
+from kernelgate.stages import Stage  # noqa: E402
+from kernelgate.verdicts import Verdict  # noqa: E402
+from tests.conftest import free_port, take_stages_as_proven, wait_until_ready  # noqa: E402
+
+RESULTS = ROOT / "benchmarks" / "results" / "term.json"
+COURSE, INSTRUCTOR = "gpu-term", "ines"
+TEAM_OF, WEEK = 3, timedelta(days=7)
+_SUBMISSIONS = (
+    "COPY submissions (id, user_id, stage, stage_hash, filename, source, source_hash, via, state, queue, round, attempt,"
+    " cancel_requested, hidden, verdict, reason, backend, gpu_model, speedup, created_at, claimed_at, finished_at) FROM STDIN"
+)
+_RESULTS = (
+    "COPY results (submission_id, round, attempt, worker, verdict, reason, stage_hash, speedup, speedup_low, speedup_high,"
+    " body, created_at) FROM STDIN"
+)
+
+
+class Term(NamedTuple):
+    """A running service with the term in it. token: the instructor's. stage: one whose submissions are compared."""
+
+    url: str
+    token: str
+    stage: str
+
+
+@contextmanager
+def term(people: int, attempts: int) -> Iterator[Term]:
+    with tempfile.TemporaryDirectory(prefix="kgt-", ignore_cleanup_errors=True) as name:
+        root = Path(name)
+        root.chmod(0o711)
+        data = DataDir(root)
+        servers = [Postgres(data, durable=False), Broker(data, durable=False)]
+        for server in servers:
+            server.start()
+        schema.upgrade(servers[0].url("postgres"))
+        (root / "data").mkdir()
+        values = Settings(
+            database_url=servers[0].url("postgres"), broker_url=servers[1].url, data_dir=root / "data", port=free_port()
+        )
+        take_stages_as_proven(values)
+        stages = [stage for stage in load_stages(values.graders_dir)[0].values() if not stage.spec.draft]
+        token = fill(values.database_url, str(servers[0].socket_folder), stages, people, attempts)
+        child = Child(
+            "serve", [sys.executable, "-m", "kernelgate", "serve"], log=root / "serve.log", env=environment(values)
+        )
+        try:
+            child.start()
+            wait_until_ready(f"http://127.0.0.1:{values.port}", [child])
+            yield Term(f"http://127.0.0.1:{values.port}", token, stages[0].name)
+        finally:
+            child.stop()
+            for server in reversed(servers):
+                server.stop()
+
+
+def fill(url: str, socket: str, stages: list[Stage], people: int, attempts: int) -> str:
+    """The course and its people, then every attempt. Returns the instructor's token. The same numbers each time."""
+    draw = random.Random(19)  # noqa: S311 - sample data
+    begun = now() - 10 * WEEK
+    engine = create_engine(url, poolclass=pool.NullPool)
+    with Session(engine) as session, session.begin():
+        teacher = create_user(session, INSTRUCTOR, Role.SUBMITTER)
+        _, token = create_token(session, teacher, days=9)
+        users = _people(session, teacher, people)
+        chosen = _schedule(session, stages[:12], begun, users, draw)
+    with psycopg.connect(host=socket, user="kernelgate", dbname="postgres") as connection:
+        rows = list(_attempts(chosen, users, attempts, begun, draw))
+        with connection.cursor().copy(_SUBMISSIONS) as copy:
+            for row, _ in rows:
+                copy.write_row(row)
+        with connection.cursor().copy(_RESULTS) as copy:
+            for _, results in rows:
+                for result in results:
+                    copy.write_row(result)
+        connection.execute(
+            "INSERT INTO workers (name, queues, backends, healthy, health, started_at, heartbeat_at) "
+            "VALUES ('w', '{cpu}', '{torch}', true, '{}', now(), now() + interval '1 day')"
+        )
+        connection.commit()
+        connection.autocommit = True
+        connection.execute("VACUUM ANALYZE")
+    return token
+
+
+def _people(session: Session, teacher: User, people: int) -> list[int]:
+    course = Course(name=COURSE, title="GPU programming, a whole term", late_days=5)
+    session.add(course)
+    session.flush()
+    session.add(Member(course_id=course.id, user_id=teacher.id, role=CourseRole.INSTRUCTOR))
+    users = [create_user(session, f"student{number:03}") for number in range(people)]
+    teams = [Team(course_id=course.id, name=f"team {number}") for number in range(people // TEAM_OF)]
+    session.add_all(teams)
+    session.flush()
+    for number, user in enumerate(users):
+        team = teams[number // TEAM_OF].id if number // TEAM_OF < len(teams) else None
+        person = {"email": f"{user.handle}@uni.example", "person": f"Student {number}"}
+        session.add(Member(course_id=course.id, user_id=user.id, team_id=team, **person))
+    return [user.id for user in users]
+
+
+def _schedule(
+    session: Session, stages: list[Stage], begun: datetime, users: list[int], draw: random.Random
+) -> list[tuple[Stage, datetime]]:
+    """A stage every five days, each with one of the late rules and of the ways to earn points; some people are given longer."""
+    course = session.query(Course).one()
+    found = []
+    for place, stage in enumerate(stages):
+        opens = begun + place * timedelta(days=5)
+        due = opens + 2 * WEEK
+        late = (LateRule.DAYS, LateRule.PENALTY, LateRule.NONE)[place % 3]
+        rule = list(PointsRule)[place % 4]
+        session.add(
+            CourseStage(
+                course_id=course.id, stage=stage.name, place=place, opens_at=opens, due_at=due, late=late, late_limit=3,
+                late_percent=10, joint=place % 4 == 3, rule=rule, points=10, steps=[[0, 4], [1.5, 7], [2.0, 10]],
+            )
+        )  # fmt: skip
+        for user in draw.sample(users, len(users) // 25):
+            later = due + timedelta(days=draw.randint(1, 7))
+            session.add(Extension(course_id=course.id, stage=stage.name, user_id=user, due_at=later, reason="ill"))
+        found.append((stage, due))
+    return found
+
+
+def _attempts(
+    stages: list[tuple[Stage, datetime]], users: list[int], attempts: int, begun: datetime, draw: random.Random
+) -> Iterator[tuple[tuple[Any, ...], list[tuple[Any, ...]]]]:
+    """Every attempt with its judgings. Whoever tries often enough passes; every fortieth was judged again later."""
+    made = 0
+    each = attempts / (len(users) * len(stages))
+    files = {stage.name: sources(stage) for stage, _ in stages}
+    for number, user in enumerate(users):
+        diligence = draw.uniform(0.4, 1.6)
+        for stage, due in stages:
+            tries = min(max(0, round(draw.gauss(each * diligence, 2))), attempts - made)
+            made += tries
+            first = max(begun, due - timedelta(days=draw.uniform(0.5, 12)))
+            for at in range(tries):
+                created = min(first + (due + timedelta(days=1.5) - first) * at / max(tries, 1), now())
+                verdict = _verdict(stage, at, tries, diligence, draw)
+                text = _own(files[stage.name][(number + at) % len(files[stage.name])], number, at)
+                yield _row(f"{made:08x}{number:04x}{at:04x}", user, stage, created, verdict, text, draw)
+
+
+def _verdict(stage: Stage, at: int, tries: int, diligence: float, draw: random.Random) -> Verdict:
+    if at >= 2 and draw.random() < 0.25 * diligence + at / (3 * tries):
+        slow = stage.spec.gate is not None and draw.random() < 0.3
+        return Verdict.GATE_MISSED if slow else Verdict.ACCEPTED
+    return draw.choice((Verdict.WRONG_ANSWER, Verdict.WRONG_ANSWER, Verdict.COMPILE_ERROR, Verdict.RUNTIME_ERROR))
+
+
+def sources(stage: Stage) -> list[str]:
+    """Everything in the language that ships as a submission, of whatever stage: as different as what students write."""
+    folders, suffix = {"starter", "solution", "submissions"}, Path(stage.spec.file).suffix
+    shipped = sorted(path for path in stage.folder.parent.rglob(f"*{suffix}") if folders & set(path.parts))
+    return [path.read_text() for path in shipped]
+
+
+def _own(text: str, number: int, at: int) -> str:
+    """A student's version of a file: other names for its long words, and a line of their own."""
+    renamed = re.sub(r"\b(scores|values|output|tile|row|index)\b", rf"\1_{number}", text)
+    return f"{renamed}\n# attempt {at} of student {number}\n"
+
+
+def _row(
+    name: str, user: int, stage: Stage, created: datetime, verdict: Verdict, text: str, draw: random.Random
+) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
+    timed = verdict in (Verdict.ACCEPTED, Verdict.GATE_MISSED) and stage.spec.gate is not None
+    speedup = None
+    if timed and stage.spec.gate is not None:
+        speedup = round(
+            stage.spec.gate.speedup * (1 + draw.random() if verdict is Verdict.ACCEPTED else 0.5 + 0.4 * draw.random()),
+            3,
+        )
+    rounds = 2 if draw.random() < 1 / 40 else 1
+    done = created + timedelta(seconds=9)
+    reason = {Verdict.ACCEPTED: "passed", Verdict.GATE_MISSED: "too_slow", Verdict.WRONG_ANSWER: "wrong_value"}.get(
+        verdict, "exception"
+    )
+    source = text.encode()
+    model = "NVIDIA H200" if timed else None
+    digest, backend = hashlib.sha256(source).hexdigest(), "gpu" if timed else "torch"
+    row = (name, user, stage.name, stage.hash, stage.spec.file, source, digest, "web", "done", "cpu",
+           rounds, 1, False, False, str(verdict), reason, backend, model, speedup, created, created, done)  # fmt: skip
+    results = []
+    for number in range(1, rounds + 1):
+        judged = Verdict.WRONG_ANSWER if number < rounds and draw.random() < 0.2 else verdict
+        body = _result(stage, judged, speedup if judged is verdict else None, draw)
+        at = done + (number - 1) * 3 * WEEK
+        own = speedup if judged is verdict else None
+        low, high = (own * 0.996, own * 1.004) if own else (None, None)
+        results.append((name, number, 1, "w", str(judged), reason, stage.hash, own, low, high, Jsonb(body), at))
+    return row, results
+
+
+def _result(stage: Stage, verdict: Verdict, speedup: float | None, draw: random.Random) -> dict[str, Any]:
+    cases = stage.spec.cases[:24]
+    right = len(cases) if verdict in (Verdict.ACCEPTED, Verdict.GATE_MISSED) else draw.randrange(max(len(cases), 1))
+    mistakes = stage.spec.mistakes
+    mistake = mistakes[draw.randrange(min(3, len(mistakes)))] if mistakes and verdict is Verdict.WRONG_ANSWER else None
+    timing = None
+    if speedup is not None:
+        timing = Timing(
+            baseline_ms=0.94, user_ms=0.94 / speedup, speedup=speedup,
+            speedup_low=speedup * 0.996, speedup_high=speedup * 1.004, gate=1.8,
+            baseline_samples_ms=(0.94,) * 30, user_samples_ms=(0.94 / speedup,) * 30,
+        )  # fmt: skip
+    found = Result.model_validate(
+        {
+            "verdict": verdict, "reason": "passed", "message": verdict.about.meaning,
+            "stage": stage.name, "stage_hash": stage.hash,
+            "backend": "gpu" if timing else stage.spec.backends[0], "seed": "00", "timing": timing,
+            "cases": [
+                CaseReport(name=case.name, title=case.title, group=case.group, state="right" if at < right else "wrong")
+                for at, case in enumerate(cases)
+            ],
+            "mistake": NamedMistake(name=mistake.name, title=mistake.title, hint=mistake.hint) if mistake else None,
+        }
+    )  # fmt: skip
+    return found.stored()
+
+
+PAGES = {
+    "grid": "grid", "grid of who looks stuck": "grid?show=stuck", "timeline": "people/student001/{stage}",
+    "course": "", "changes": "changes", "people": "members", "board": "stages/{stage}",
+}  # fmt: skip
+EXPORTS = {
+    "points.csv": "points?format=csv", "grid.csv": "grid?format=csv", "grid.json": "grid", "gradescope.zip": "gradescope.zip",
+    "results.json": "people/student001/{stage}/results.json", "work log": "logs/student001",
+    "similarity": "stages/{stage}/similarity",
+}  # fmt: skip
+LOADED = (
+    "(() => { const n = performance.getEntriesByType('navigation')[0]; return [n.loadEventEnd, n.responseEnd]; })()"
+)
+
+
+def opened(served: Term, opens: int) -> dict[str, list[float]]:
+    """Milliseconds until each page's load event, cold; and of the grid until its last byte."""
+    found: dict[str, list[float]] = {}
+    chromium = next(path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name)))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+        page.goto(f"{served.url}/sign-in")
+        page.get_by_label("Token").fill(served.token)
+        page.get_by_role("main").get_by_role("button", name="Sign in").click()
+        page.get_by_role("button", name="Sign out").wait_for()
+        for name, path in PAGES.items():
+            for _ in range(opens):
+                page.goto("about:blank")
+                page.goto(
+                    f"{served.url}/courses/{COURSE}/{path.format(stage=served.stage)}".rstrip("/"), wait_until="load"
+                )
+                load, last = page.evaluate(LOADED)
+                found.setdefault(name, []).append(round(load, 1))
+                found.setdefault(f"{name}, last byte", []).append(round(last, 1))
+        browser.close()
+    return found
+
+
+def exported(served: Term, times: int) -> dict[str, list[float]]:
+    """Milliseconds until each export is there, the first one cold; similarity once, for it is kept."""
+    found: dict[str, list[float]] = {}
+    with httpx.Client(headers={"Authorization": f"Bearer {served.token}"}, timeout=300) as client:
+        for name, path in EXPORTS.items():
+            for _ in range(1 if name == "similarity" else times):
+                begun = time.perf_counter()
+                answer = client.get(f"{served.url}/courses/{COURSE}/{path.format(stage=served.stage)}")
+                answer.raise_for_status()
+                found.setdefault(name, []).append(round(1000 * (time.perf_counter() - begun), 1))
+                found[f"{name}, bytes"] = [len(answer.content)]
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--people", type=int, default=300)
+    parser.add_argument("--attempts", type=int, default=20_000)
+    parser.add_argument("--opens", type=int, default=5)
+    parser.add_argument(
+        "--serve", action="store_true", help="print the address and the instructor's token, and serve it"
+    )
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    stated = parser.parse_args()
+    with term(stated.people, stated.attempts) as served:
+        if stated.serve:
+            print(served.url, served.token, flush=True)
+            while True:
+                time.sleep(60)
+        before = os.getloadavg()[0]
+        exports, pages = exported(served, 3), opened(served, stated.opens)
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    loads = [round(before, 1), round(os.getloadavg()[0], 1)]
+    result = {"people": stated.people, "attempts": stated.attempts, "machine": machine, "load_averages": loads,
+              "pages_ms": pages, "exports_ms": exports}  # fmt: skip
+    stated.output.parent.mkdir(parents=True, exist_ok=True)
+    stated.output.write_text(json.dumps(result, indent=2) + "\n")
+    print(
+        f"{stated.people} people, {stated.attempts} attempts; {machine}; load average {loads[0]} before, {loads[1]} after"
+    )
+    for name, values in {**exports, **pages}.items():
+        print(
+            f"{name:34} first {values[0]:10.1f}  median {statistics.median(values):10.1f}  fastest {min(values):10.1f}"
+        )
+
+
+if __name__ == "__main__":
+    main()
