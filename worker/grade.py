@@ -17,6 +17,7 @@ from kernelgate.reasons import Reason
 from kernelgate.stages import Backend, Ranking, Stage
 from kernelgate.verdicts import Phase
 from worker import backends
+from worker.gpu.bench_client import BenchError
 from worker.judging import judge, values
 from worker.judging.dependence import dependences
 from worker.judging.failures import Failure
@@ -130,7 +131,7 @@ def _ask(job: Job, judged: Judged, ask: Ask) -> None:
         with np.errstate(all="ignore"):
             judged.fitting = mistakes_of(job.grader, judged.outcomes, ask, job.seed)
             judged.recovered = look(job.grader, wrong, ask)
-    except NOT_UNDERSTOOD:
+    except (*NOT_UNDERSTOOD, BenchError):  # a player that fails at a question has played every case
         log.exception("the answers of a submission to stage %s were not understood", job.stage.name)
 
 
