@@ -18,6 +18,10 @@ from worker.judging.arrays import Array, Float64, numbers_of, stored_as
 FACTOR = 4.0
 LEAST = {"float64": 16.0, "float32": 16.0, "float16": 4.0, "bfloat16": 4.0}
 """Of a result's own unit, what is allowed at least: approximate functions are off by 2, and a formula has a few of them."""
+DEEP = 1000.0
+"""What is smaller than the largest by more than this is allowed what one so large is: fast exponentials are the less exact, the
+smaller they get.
+"""
 ENOUGH_VALUES, MOST_DRAWS = 512, 32
 """Inputs are drawn until so many values were seen, at least twice and at most so often."""
 WHY = (
@@ -109,7 +113,7 @@ class Spread:
         # Smaller values may be rounded to nothing: what they are off by is absolute.
         relative = max(least, FACTOR * float(np.median(error[shown] / want[shown]))) if shown.any() else least
         beyond = float(np.max(error - relative / FACTOR * want, initial=0.0))
-        absolute = max(FACTOR * beyond, least * float(np.median(want)) if want.size else least)
+        absolute = max(FACTOR * beyond, least * float(max(np.median(want), want.max() / DEEP)) if want.size else least)
         return Tolerance(absolute=_rounded(absolute), relative=_rounded(relative), why=WHY)
 
 

@@ -13,7 +13,7 @@ from kernelgate.stages import Case, StageError
 from worker.judging.arrays import RawTensor, numbers_of, stored_as
 from worker.judging.grader import CaseOutcome, Grader
 from worker.judging.judge import comparisons, judge_case
-from worker.judging.tolerances import InSequence
+from worker.judging.tolerances import InSequence, Spread
 
 STAGES = ROOT / "tests" / "stages"
 STAGE = '''"""Row sums of products."""
@@ -146,6 +146,19 @@ def test_sums_in_another_order_pass_and_a_lost_term_does_not(tmp_path: Path) -> 
     wrong = judge_case(grader, outcome(grader, case, y=lost), None)[1]
     assert wrong is not None
     assert (wrong.tensor, wrong.axes) == ("y", ("row",))
+
+
+def test_a_fast_exponential_is_right_far_below_the_largest_value() -> None:
+    """__expf(x) is off by 2 + |1.16 x| units in the last place (CUDA C++ Programming Guide)."""
+    x = np.array([0.0, *np.linspace(-100, -0.1, 60)])
+    want = np.exp(x)
+    spread = Spread("float32")
+    spread.add(want.astype(np.float32), want)
+    fast = want * (1 + (2 + np.abs(1.16 * x)) * 2.0**-23)
+    allowed = spread.allowed()
+    small = want < 1e-3
+    assert (np.abs(fast - want)[small] <= allowed.absolute + allowed.relative * want[small]).all()
+    assert allowed.absolute < 1e-8
 
 
 def test_a_stages_own_tolerances(tmp_path: Path) -> None:
