@@ -9,24 +9,25 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.courses.attempts import Term, term
 from api.courses.csv_exports import points_csv
-from api.courses.grid import grid
-from api.courses.points import Mark, marks
+from api.courses.kept import Standing, standing
+from api.courses.points import Mark
 from api.courses.seats import Seat
 from kernelgate.evidence import evidence
-from kernelgate.models import CourseStage, ResultRow
+from kernelgate.models import ResultRow
 from kernelgate.protocol import CaseReport, Result
 from kernelgate.stages import Stage
 from kernelgate.text import plain
 
 _MOST_OUTPUT = 20_000
+_PACKED: dict[int, tuple[Standing, bytes]] = {}
+_MOST_PACKED = 8
 
 
 def results_json(mark: Mark, result: Result | None, stage: Stage | None) -> dict[str, Any]:
@@ -60,60 +61,56 @@ def _test(number: int, case: CaseReport) -> dict[str, Any]:
 
 def of_person(database: Session, by: Seat, user: int, stage: str, stages: Mapping[str, Stage]) -> dict[str, Any]:
     """Of one person in one stage of the course."""
-    whole = term(database, by.course)
-    mark = marks(whole, stages).get((user, stage), Mark(0.0))
-    bodies = _bodies(database, _counted(whole, stage, {user: mark}))
+    whole = standing(database, by.course, stages)
+    mark = whole.marks.get((user, stage), Mark(0.0))
+    bodies = _bodies(database, whole.rounds, [mark])
     return results_json(mark, bodies.get(mark.attempt or ""), stages.get(stage))
 
 
 def archive(database: Session, by: Seat, stages: Mapping[str, Stage]) -> bytes:
-    """STAGE/HANDLE/results.json of everybody, and points.csv, which says whose e-mail address is whose."""
-    whole = term(database, by.course)
-    earned = marks(whole, stages)
+    """STAGE/HANDLE/results.json of everybody, and points.csv, which says whose e-mail address is whose.
+
+    Thousands of results are read for it: it is kept for as long as the standing that it was packed of.
+    """
+    whole = standing(database, by.course, stages)
+    kept = _PACKED.get(by.course.id)
+    if kept is not None and kept[0] is whole:
+        return kept[1]
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as files:
-        files.writestr("points.csv", points_csv(grid(database, whole, stages)))
-        for name, found in _files(database, whole, earned, stages):
-            files.writestr(name, json.dumps(found, indent=1))
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as files:
+        files.writestr("points.csv", points_csv(whole.grid))
+        for name, found in _files(database, whole, stages):
+            files.writestr(name, json.dumps(found))
+    while len(_PACKED) >= _MOST_PACKED:
+        _PACKED.pop(next(iter(_PACKED)), None)
+    _PACKED[by.course.id] = (whole, packed.getvalue())
     return packed.getvalue()
 
 
-def _files(
-    database: Session, whole: Term, earned: Mapping[tuple[int, str], Mark], stages: Mapping[str, Stage]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    for rules in whole.rules:
-        of_stage = {person.id: earned[person.id, rules.stage] for person in whole.people}
-        bodies = _bodies(database, _counted(whole, rules.stage, of_stage))
-        for person in whole.people:
-            mark = of_stage[person.id]
+def _files(database: Session, whole: Standing, stages: Mapping[str, Stage]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for stage in whole.grid.stages:
+        bodies = _bodies(database, whole.rounds, [whole.marks[each.id, stage] for each in whole.people])
+        for each in whole.people:
+            mark = whole.marks[each.id, stage]
             result = bodies.get(mark.attempt or "")
-            yield f"{_safe(rules)}/{person.handle}/results.json", results_json(mark, result, stages.get(rules.stage))
+            yield f"{_safe(stage)}/{each.handle}/results.json", results_json(mark, result, stages.get(stage))
 
 
-def _safe(rules: CourseStage) -> str:
+def _safe(stage: str) -> str:
     """A stage's name as a folder's: one that was removed may have been called anything."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", rules.stage)
+    return re.sub(r"[^A-Za-z0-9_-]", "_", stage)
 
 
-def _counted(whole: Term, stage: str, of_stage: Mapping[int, Mark]) -> dict[str, int]:
-    """Submission → the round that counts of it."""
-    wanted = {mark.attempt for mark in of_stage.values() if mark.attempt}
-    return {
-        each.id: each.fixed.round
-        for person in whole.people
-        for each in whole.attempts.get((person.id, stage), ())
-        if each.id in wanted and each.fixed is not None
-    }
-
-
-def _bodies(database: Session, counted: Mapping[str, int]) -> dict[str, Result]:
+def _bodies(database: Session, rounds: Mapping[str, int], counted: Iterable[Mark]) -> dict[str, Result]:
+    """By submission, the judging that counts."""
+    wanted = {name: rounds[name] for mark in counted if (name := mark.attempt) and name in rounds}
     rows = database.execute(
         select(ResultRow.submission_id, ResultRow.round, ResultRow.body)
-        .where(ResultRow.submission_id.in_([*counted]))
+        .where(ResultRow.submission_id.in_([*wanted]))
         .order_by(ResultRow.round)
     )
-    found: dict[str, Result] = {}
+    bodies: dict[str, dict[str, Any]] = {}
     for name, number, body in rows:
-        if number <= counted[name] or name not in found:
-            found[name] = Result.model_validate(body)
-    return found
+        if number <= wanted[name] or name not in bodies:
+            bodies[name] = body
+    return {name: Result.model_validate(body) for name, body in bodies.items()}

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.courses.attempts import Attempt, Person, Place, Term
-from api.courses.points import Mark, marks
+from api.courses.points import Mark
 from api.courses.schemas import Cell, Grid, GridRow
 from kernelgate.models import CourseStage, ResultRow, Submission, now
 from kernelgate.stages import Stage
@@ -19,9 +19,8 @@ _BEST_FIRST = {verdict: place for place, verdict in enumerate(Verdict)}
 SAME_MISTAKE, NO_PROGRESS = 5, timedelta(days=3)
 
 
-def grid(database: Session, term: Term, stages: Mapping[str, Stage]) -> Grid:
+def grid(database: Session, term: Term, earned: Mapping[Place, Mark], stages: Mapping[str, Stage]) -> Grid:
     """Everybody in `term`, by handle."""
-    earned = marks(term, stages)
     repeated = _repeated(database, term)
     rows = [_row(term, person, stages, earned, repeated) for person in term.people]
     titles = {

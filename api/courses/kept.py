@@ -1,20 +1,24 @@
-"""The grid of a course, kept while nothing that it is made of changes.
+"""What a course comes to, its marks and its grid, kept while nothing that they are made of changes.
 
-Of 20,000 attempts it takes half a second to put together, and every open page of a course asks for it. What was judged, hidden
-or held changes the stages' board versions, in the transaction that does it; what the course says is a hash of its few rows.
+Of 20,000 attempts it takes half a second to put together, and every page and export of a course asks for it. What was
+judged, hidden or held changes the stages' board versions, in the transaction that does it; what the course says is a hash of
+its few rows.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from api.courses.attempts import term
+from api.courses.attempts import Person, Place, Term, term
+from api.courses.changes import changes
 from api.courses.grid import grid
-from api.courses.schemas import Grid, GridRow
+from api.courses.points import Mark, marks
+from api.courses.schemas import Change, Grid, GridRow
 from kernelgate.models import Course, now
 from kernelgate.stages import Stage
 
@@ -29,14 +33,26 @@ SELECT
     (SELECT md5(string_agg(t::text, '' ORDER BY stage, user_id)) FROM course_overrides t WHERE course_id = :course),
     (SELECT late_days FROM courses WHERE id = :course)
 """)
-_KEPT: dict[tuple[str, int], tuple[object, Grid]] = {}
+
+
+class Standing(NamedTuple):
+    """rounds: of each submission that counts, the judging that does. changes: what newer judgings would change."""
+
+    people: list[Person]
+    grid: Grid
+    marks: Mapping[Place, Mark]
+    rounds: Mapping[str, int]
+    changes: list[Change]
+
+
+_KEPT: dict[tuple[str, int], tuple[object, Standing]] = {}
 _MOST = 32
 _KEEPING = threading.Lock()
 _MINUTES = 5
 """Who looks stuck depends on the time as well."""
 
 
-def whole_grid(database: Session, course: Course, stages: Mapping[str, Stage]) -> Grid:
+def standing(database: Session, course: Course, stages: Mapping[str, Stage]) -> Standing:
     """Of everybody in the course. It is shared: nobody may change it."""
     key = (str(database.get_bind().engine.url), course.id)
     hashes = tuple((name, stage.hash) for name, stage in stages.items())
@@ -49,13 +65,26 @@ def whole_grid(database: Session, course: Course, stages: Mapping[str, Stage]) -
     kept = _KEPT.get(key)
     if kept is not None and kept[0] == version:
         return kept[1]
-    made = grid(database, term(database, course), stages)
+    made = _standing(database, term(database, course), stages)
     with _KEEPING:
         _KEPT.pop(key, None)
         while len(_KEPT) >= _MOST:
             del _KEPT[next(iter(_KEPT))]
         _KEPT[key] = (version, made)
     return made
+
+
+def _standing(database: Session, found: Term, stages: Mapping[str, Stage]) -> Standing:
+    earned = marks(found, stages)
+    counts = {mark.attempt for mark in earned.values() if mark.attempt is not None}
+    attempts = (each for attempts in found.attempts.values() for each in attempts)
+    rounds = {each.id: each.fixed.round for each in attempts if each.id in counts and each.fixed is not None}
+    return Standing(found.people, grid(database, found, earned, stages), earned, rounds, changes(found, earned, stages))
+
+
+def whole_grid(database: Session, course: Course, stages: Mapping[str, Stage]) -> Grid:
+    """Of everybody in the course."""
+    return standing(database, course, stages).grid
 
 
 def row_of(database: Session, course: Course, stages: Mapping[str, Stage], handle: str) -> GridRow | None:

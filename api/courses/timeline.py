@@ -10,10 +10,9 @@ from sqlalchemy.orm import Session
 
 from api.courses.attempts import term
 from api.courses.kept import row_of
-from api.courses.points import as_fixed, as_judged_now, marks
 from api.courses.roster import member_named
 from api.courses.schedule import stage_of
-from api.courses.schemas import AttemptView, Cell, Change, PointsBody, Timeline
+from api.courses.schemas import AttemptView, Cell, PointsBody, Timeline
 from api.courses.seats import Seat
 from api.outcomes import outcomes
 from api.problems import Refusal
@@ -104,23 +103,4 @@ def give_points(database: Session, by: Seat, handle: str, stage: str, body: Poin
                 reason=body.reason.strip(), actor=by.identity.handle, at=now(),
             )
         )  # fmt: skip
-    database.flush()
-
-
-def changes(database: Session, by: Seat, stages: Mapping[str, Stage]) -> list[Change]:
-    """Whose points would be others if the newest judgings were taken over."""
-    found = term(database, by.course)
-    before, after = marks(found, stages, as_fixed), marks(found, stages, as_judged_now)
-    handles = {person.id: person.handle for person in found.people}
-    return [
-        Change(stage=stage, user=handles[user], before=mark.points, after=after[user, stage].points)
-        for (user, stage), mark in sorted(before.items(), key=lambda item: (item[0][1], handles[item[0][0]]))
-        if abs(mark.points - after[user, stage].points) > 1e-9
-    ]
-
-
-def take_over(database: Session, by: Seat, stage: str) -> None:
-    """From now on the judgings of a stage that there are now count."""
-    stage_of(database, by.course, stage).marked_at = now()
-    audit(database, by.identity.handle, "course.mark", f"{by.course.name}/{stage}")
     database.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from fastapi import APIRouter, Request
@@ -11,10 +12,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from api.courses.kept import whole_grid
+from api.courses.kept import standing, whole_grid
 from api.courses.schemas import Cell, Grid, GridRow, Timeline
 from api.courses.seats import Right, seat
-from api.courses.timeline import changes, person_in, timeline
+from api.courses.timeline import person_in, timeline
 from api.courses.worklog import worklog
 from api.dependencies import CourseName, Handle, Reader, StageCatalog, StageName
 from api.negotiation import HtmlRoute
@@ -24,18 +25,26 @@ from api.pages.text.changes import Changed
 from api.pages.text.changes import changes as changed_lines
 from kernelgate.db import transaction
 from kernelgate.models import Submission
-from kernelgate.verdicts import ABOUT
+from kernelgate.text import line
+from kernelgate.verdicts import ABOUT, Verdict
 
 router = APIRouter(prefix="/courses", route_class=HtmlRoute, include_in_schema=False)
 _DIFFS = 12
 """Attempts of a timeline whose changes stand on the page itself, the newest ones; the others are linked."""
+_ROWS = 4096
 
 
-class Line(NamedTuple):
-    """A row of the grid with its cells as HTML: thousands of them, so they are put together here and not by the template."""
+class _Shown(NamedTuple):
+    """What a cell of the grid shows."""
 
-    row: GridRow
-    cells: Markup
+    stage: str
+    verdict: Verdict | None
+    speedup: float | None
+    attempts: int
+    late: int
+    points: float
+    by_hand: bool
+    stuck: str | None
 
 
 @router.get("/{course}/grid")
@@ -46,7 +55,7 @@ def grid_page(request: Request, viewer: Reader, course: CourseName, catalog: Sta
         found = whole_grid(database, by.course, catalog.with_drafts())
     shown = chosen(found, asked.get("search", "")[:80], asked.get("show", ""))
     sort = asked.get("sort", "")
-    lines = [Line(row, cells_of(row)) for row in ordered(found, shown, sort)]
+    lines = Markup("\n").join(line_of(row) for row in ordered(found, shown, sort))
     return page(
         request,
         "course_grid.html",
@@ -54,6 +63,7 @@ def grid_page(request: Request, viewer: Reader, course: CourseName, catalog: Sta
         course=by.course,
         grid=found,
         lines=lines,
+        matching=len(shown),
         search=asked.get("search", "")[:80],
         show=asked.get("show", ""),
         sort=sort,
@@ -95,26 +105,42 @@ def ordered(found: Grid, rows: Iterable[GridRow], sort: str) -> list[GridRow]:
     return by_handle
 
 
-def cells_of(row: GridRow) -> Markup:
-    """Numbers, marks and stages' names, all ours; what people wrote (the reason of an override) is escaped."""
-    handle = escape(row.handle)
-    return Markup("").join(_cell(handle, cell) for cell in row.cells)
-
-
-def _cell(handle: str, cell: Cell) -> Markup:
-    if not cell.attempts and cell.override is None:
-        return Markup("<td>")
-    tone = f"v-{cell.verdict}" if cell.verdict else ""
-    mark = ABOUT[cell.verdict].mark if cell.verdict else "–"
-    speed = f" {cell.speedup:.2f}×" if cell.speedup else ""
-    notes = [str(cell.attempts)]
-    notes += [f"+{cell.late} d"] if cell.late else []
-    notes += ["✎"] if cell.override is not None else []
-    title = f' title="{escape(cell.stuck)}"' if cell.stuck else ""
-    stuck = " stuck" if cell.stuck else ""
+@lru_cache(maxsize=_ROWS)
+def _line(handle: str, person: str, team: str, points: float, late_days: int, cells: tuple[_Shown, ...]) -> Markup:
+    """A row as HTML. What people wrote is escaped; the rest is numbers, marks and names of ours."""
+    name = f"<small>{escape(line(person, 60))}</small>" if person else ""
+    late = f"<small>{late_days} late day{'s' if late_days != 1 else ''}</small>" if late_days else ""
+    address = f"people/{escape(handle)}/"
     return Markup(  # noqa: S704
-        f'<td class="{tone}{stuck}"><a href="people/{handle}/{escape(cell.stage)}"{title}>'
-        f"<b>{round(cell.points, 2):g}</b> {escape(mark)}{speed}<small>{'! ' if stuck else ''}{' '.join(notes)}</small></a>"
+        f'<tr><th scope="row">{escape(handle)}{name}<td>{escape(team)}<td><b>{round(points, 2):g}</b>{late}'
+        + "".join(_cell(address, cell) for cell in cells)
+    )
+
+
+def _shown(cell: Cell) -> _Shown:
+    by_hand = cell.override is not None
+    return _Shown(
+        cell.stage, cell.verdict, cell.speedup, cell.attempts, cell.late, cell.points, by_hand, cell.stuck
+    )  # fmt: skip
+
+
+def line_of(row: GridRow) -> Markup:
+    """Thousands of cells are in a grid, of two elements each, and a row is drawn once for as long as it says the same."""
+    cells = tuple(_shown(each) for each in row.cells)
+    return _line(row.handle, row.person, row.team or "", row.points, row.late_days, cells)
+
+
+def _cell(address: str, cell: _Shown) -> str:
+    if not cell.attempts and not cell.by_hand:
+        return "<td>"
+    speed = f" {cell.speedup:.2f}×" if cell.speedup else ""
+    late, by_hand = f" +{cell.late} d" if cell.late else "", " ✎" if cell.by_hand else ""
+    mark = ABOUT[cell.verdict].mark if cell.verdict else "–"
+    tone = f"v-{cell.verdict}" if cell.verdict else ""
+    title = f' title="{escape(cell.stuck)}"' if cell.stuck else ""
+    return (
+        f'<td class="{tone}{" stuck" if cell.stuck else ""}"><a href="{address}{escape(cell.stage)}"{title}>'
+        f"{round(cell.points, 2):g} {mark}{speed}\n{'! ' if cell.stuck else ''}{cell.attempts}{late}{by_hand}</a>"
     )
 
 
@@ -167,7 +193,7 @@ def changes_page(request: Request, viewer: Reader, course: CourseName, catalog: 
     stages = catalog.with_drafts()
     with transaction() as database:
         by = seat(database, viewer, course, Right.STAFF)
-        found = changes(database, by, stages)
+        found = standing(database, by.course, stages).changes
     titles = {each.stage: stages[each.stage].spec.title if each.stage in stages else each.stage for each in found}
     return page(request, "course_changes.html", seat=by, course=by.course, changes=found, titles=titles)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
+from sqlalchemy import select
 from starlette.responses import Response
 
 from api.auth import Identity
@@ -12,11 +13,11 @@ from api.courses.board import course_board
 from api.courses.catalogue import course_view, courses_of
 from api.courses.judging import rejudge
 from api.courses.kept import row_of
-from api.courses.roster import add_people, make_link, member_view, members
+from api.courses.roster import add_people, make_link, member_named, member_view, members
 from api.courses.schedule import extensions, stage_of
 from api.courses.schemas import CourseInvite, CourseInviteBody, RosterAnswer, RosterBody
 from api.courses.seats import Right, may_make_courses, seat
-from api.dependencies import CourseName, Reader, StageCatalog, StageName, Submitter
+from api.dependencies import CourseName, Handle, Reader, StageCatalog, StageName, Submitter
 from api.negotiation import HtmlRoute
 from api.pages.admin_grading import preview_of
 from api.pages.mine import verdict_of
@@ -24,7 +25,7 @@ from api.pages.site.environment import page
 from api.pages.standing import reached
 from api.problems import Refusal
 from kernelgate.db import transaction
-from kernelgate.models import CourseRole, LateRule, PointsRule, now
+from kernelgate.models import CourseRole, LateRule, PointsRule, Team, now
 
 router = APIRouter(prefix="/courses", route_class=HtmlRoute, include_in_schema=False)
 
@@ -72,11 +73,22 @@ def _people(
         seat=by,
         course=by.course,
         members=found,
-        teams=sorted({each.team for each in found if each.team}),
         roles=list(CourseRole),
         answer=answer,
         link=link,
         problem=problem.document() if problem else None,
+    )
+
+
+@router.get("/{course}/members/{handle}")
+def member(request: Request, viewer: Reader, course: CourseName, handle: Handle) -> Response:
+    """To change one person: forms in every row of a list of hundreds would be most of its page."""
+    with transaction() as database:
+        by = seat(database, viewer, course, Right.INSTRUCTOR)
+        shown = member_view(member_named(database, by.course, handle))
+        teams = database.scalars(select(Team.name).where(Team.course_id == by.course.id).order_by(Team.name)).all()
+    return page(
+        request, "course_member.html", seat=by, course=by.course, member=shown, teams=teams, roles=list(CourseRole)
     )
 
 

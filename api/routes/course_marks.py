@@ -10,11 +10,12 @@ from fastapi.concurrency import run_in_threadpool
 from api.auth import Identity
 from api.body import described, payload
 from api.catalog import Catalog
+from api.courses.changes import take_over
 from api.courses.csv_exports import grid_csv, points_csv
-from api.courses.kept import row_of, whole_grid
+from api.courses.kept import row_of, standing, whole_grid
 from api.courses.schemas import Change, Grid, GridRow, PointsBody, Timeline
 from api.courses.seats import Right, seat
-from api.courses.timeline import changes, give_points, person_in, take_over, timeline
+from api.courses.timeline import give_points, person_in, timeline
 from api.dependencies import CourseName, Handle, Reader, StageCatalog, StageName, Submitter
 from api.negotiation import JSON, preferred, see_other
 from api.problems import documented
@@ -136,7 +137,8 @@ def _give(identity: Identity, course: str, handle: str, stage: str, body: Points
 def get_changes(course: CourseName, identity: Reader, catalog: StageCatalog) -> list[Change]:
     """For its staff. A due time fixes the judgings that count; whose points would be others with those made since."""
     with transaction() as database:
-        return changes(database, seat(database, identity, course, Right.STAFF), catalog.with_drafts())
+        by = seat(database, identity, course, Right.STAFF)
+        return standing(database, by.course, catalog.with_drafts()).changes
 
 
 @router.post(
@@ -153,5 +155,5 @@ def mark_stage(
     with transaction() as database:
         by = seat(database, identity, course, Right.INSTRUCTOR)
         take_over(database, by, stage)
-        answer = changes(database, by, catalog.with_drafts())
+        answer = standing(database, by.course, catalog.with_drafts()).changes
     return see_other(request, f"/courses/{course}/changes") or answer

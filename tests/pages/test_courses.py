@@ -93,6 +93,12 @@ def test_members_see_the_board_and_the_staff_judges_again_from_it(site: Site) ->
         samples.submission(database, ada, site.gated, samples.timed(site.gated, 9.0), minutes_ago=-2)
     assert "9.00×" in check(teacher.get(address))
     assert "9.00×" not in check(pupil.get(address))
+    assert "/courses/gpu/members/ada" in check(teacher.get("/courses/gpu/members"))
+    change = {"person": "Ada <L>", "email": "ada@uni.example", "role": "member", "team": "red"}
+    assert "Ada &lt;L&gt;" in check(teacher.post("/courses/gpu/members/ada", data={**form, **change}))
+    assert 'value="red"' in check(teacher.get("/courses/gpu/members/ada"))
+    check(teacher.get("/courses/gpu/members/nobody"), 404)
+    check(pupil.get("/courses/gpu/members/ada"), 403)
     check(pupil.get("/courses/gpu/members"), 403)
     check(pupil.get("/courses/gpu/settings"), 403)
 
