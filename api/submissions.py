@@ -22,7 +22,7 @@ from api.problems import Refusal
 from api.queues import choose_queue
 from api.source import check_filename, check_source
 from kernelgate.lifecycle import CALL_OFF, change, write_state
-from kernelgate.models import ResultRow, Submission, now
+from kernelgate.models import ResultRow, Submission, User, now
 from kernelgate.protocol import Result, Trial
 from kernelgate.stages import Stage, Visibility
 from kernelgate.turns import turns
@@ -60,6 +60,7 @@ def create(database: Session, identity: Identity, sent: Sent, catalog: Catalog) 
     source_hash = hashlib.sha256(sent.source).hexdigest()
     trial = trial_of(stage, sent)
     lock_user(database, identity.user_id)
+    _keep_account(database, identity)
     earlier = _earlier(database, identity, sent, (stage.name, source_hash, filename, trial))
     if earlier is not None:
         return earlier, False
@@ -87,6 +88,14 @@ def create(database: Session, identity: Identity, sent: Sent, catalog: Catalog) 
     database.flush()
     write_state(database, submission)
     return submission, True
+
+
+def _keep_account(database: Session, identity: Identity) -> None:
+    """Until the submission is stored its account is not deleted. Raises Refusal for one that was, since the request began."""
+    kept = select(User.id).where(User.id == identity.user_id).with_for_update(read=True, key_share=True)
+    if database.scalar(kept) is None:
+        detail = f"The account {identity.handle} was deleted while this was being submitted; nothing was stored."
+        raise Refusal("unknown_token", detail)
 
 
 def trial_of(stage: Stage, sent: Sent) -> dict[str, Any] | None:

@@ -163,6 +163,7 @@ def merge_users(session: Session, user: User, into: User) -> int:
     """
     if user.id == into.id:
         raise AccountError(f"{user.handle} and {into.handle} are one account")
+    _hold(session, user, into)
     _check_idle(session, user)
     theirs = Submission.user_id == user.id
     moved = len(
@@ -190,11 +191,25 @@ def delete_user(session: Session, user: User) -> int:
 
     Raises AccountError while something of it is queued or running.
     """
+    _hold(session, user)
     _check_idle(session, user)
     gone = session.scalars(delete(Submission).where(Submission.user_id == user.id).returning(Submission.id)).all()
     session.delete(user)
     session.flush()
     return len(gone)
+
+
+def _hold(session: Session, *users: User) -> None:
+    """Until the transaction ends nobody submits with these accounts: what was being stored is there afterwards, and is counted.
+
+    Raises AccountError for one that somebody else deleted meanwhile.
+    """
+    wanted = sorted(user.id for user in users)
+    # In one order, so that two who merge the same accounts into each other do not wait for each other.
+    held = session.scalars(select(User.id).where(User.id.in_(wanted)).order_by(User.id).with_for_update()).all()
+    gone = [user.handle for user in users if user.id not in held]
+    if gone:
+        raise AccountError(f"{' and '.join(gone)} was deleted meanwhile; look at the accounts again")
 
 
 def _check_idle(session: Session, user: User) -> None:

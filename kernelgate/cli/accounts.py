@@ -122,7 +122,7 @@ def enable(handle: str) -> None:
 @click.argument("handle")
 @click.argument("new")
 def rename(handle: str, new: str) -> None:
-    """Give HANDLE the handle NEW; everything of the account stays."""
+    """Give HANDLE the handle NEW; everything of the account stays, its tokens too. The audit log keeps the old handle."""
     from kernelgate import accounts
 
     with database() as session:
@@ -136,7 +136,11 @@ def rename(handle: str, new: str) -> None:
 @click.argument("handle")
 @click.argument("into")
 def merge(handle: str, into: str) -> None:
-    """Move everything of HANDLE to INTO and delete HANDLE, whose tokens end."""
+    """Move everything of HANDLE to INTO and delete HANDLE, whose tokens end.
+
+    Submissions with their results, seats in courses, extensions and points by hand; where both have one, INTO keeps its own.
+    Refused while a submission of HANDLE is queued or running.
+    """
     from kernelgate import accounts
 
     with database() as session:
@@ -151,7 +155,11 @@ def merge(handle: str, into: str) -> None:
     help="Do not ask.", prompt="All submissions and results of the account go with it. Delete it?"
 )
 def delete_user(handle: str) -> None:
-    """Delete HANDLE with everything it has: submissions, results, tokens, seats in courses. The audit log stays."""
+    """Delete HANDLE with everything it has: submissions, results, tokens, seats in courses. The audit log stays.
+
+    For good; `kernelgate user disable` ends what somebody may do and keeps what they did. Refused while a submission of HANDLE
+    is queued or running.
+    """
     from kernelgate import accounts
 
     with database() as session:

@@ -204,7 +204,7 @@ def _stage_now(remote: Server, name: str, stage: str) -> dict[str, Any]:
 @click.argument("stage")
 @click.option("--thaw", is_flag=True, help="Let the board move again.")
 def freeze(name: str, stage: str, thaw: bool) -> None:
-    """Freeze the board of STAGE in the course NAME, for its members."""
+    """Freeze the board of STAGE in the course NAME, for its members. The service's own board of the stage goes on."""
     with server() as remote:
         found = remote.json("POST", of(name, "stages", stage, "freeze"), json={"frozen": not thaw})
     click.echo(f"frozen since {found['freezes_at']}" if found["freezes_at"] else "thawed")

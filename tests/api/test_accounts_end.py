@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-from sqlalchemy import select
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+from sqlalchemy import select, text
+
+from kernelgate.accounts import delete_user, find_user
 from kernelgate.db import transaction
 from kernelgate.models import CourseRole, Member, ResultRow, Role, Submission, Token, User
 from kernelgate.verdicts import Verdict
@@ -74,3 +78,61 @@ def test_the_last_administrator_stays(api: Api, body: dict[str, str]) -> None:
     problem(
         api.as_("root").post("/admin/users/ada/remove", json={"into": "ada", "confirm": "ada"}), 422, "invalid_field"
     )
+
+
+def wait_for_a_lock() -> None:
+    """Until another connection waits for what this test's transaction holds."""
+    waiting = text(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    )
+    until = time.monotonic() + 20
+    while True:
+        with transaction() as watching:  # one each time: what the server says of its activity is kept within one
+            if watching.scalar(waiting):
+                return
+        assert time.monotonic() < until, "nobody waits"
+        time.sleep(0.05)
+
+
+def test_what_is_submitted_while_the_account_is_deleted_is_refused(api: Api) -> None:
+    ada = api.as_("ada")
+    with ThreadPoolExecutor(1) as pool:
+        with transaction() as session:
+            user = find_user(session, "ada")
+            assert user is not None
+            delete_user(session, user)
+            sent = pool.submit(ada.post, "/submit", data={"stage": "double"}, files={"file": ("double.py", "x = 1\n")})
+            wait_for_a_lock()
+        said = problem(sent.result(), 401, "unknown_token")
+    assert "nothing was stored" in said["detail"]
+    with transaction() as session:
+        assert session.scalars(select(Submission)).all() == []
+
+
+@pytest.mark.parametrize("into", [{}, {"into": "eva"}])
+def test_an_account_does_not_go_while_something_of_it_is_being_stored(api: Api, into: dict[str, str]) -> None:
+    admin, ada = api.as_("root", Role.ADMIN), api.as_("ada")
+    api.token("eva")
+    earlier = api.submit(ada)["id"]
+    Graded.finish(earlier, result_of(Verdict.ACCEPTED))
+    with ThreadPoolExecutor(1) as pool:
+        with transaction() as session:
+            like = session.get_one(Submission, earlier)
+            session.add(
+                Submission(
+                    user_id=like.user_id,
+                    stage="double",
+                    stage_hash=like.stage_hash,
+                    filename=like.filename,
+                    via="api",
+                    source=like.source,
+                    source_hash=like.source_hash,
+                    queue=like.queue,
+                )
+            )
+            session.flush()
+            removed = pool.submit(admin.post, "/admin/users/ada/remove", json={"confirm": "ada", **into})
+            wait_for_a_lock()
+        assert "queued or running" in problem(removed.result(), 422, "invalid_field")["detail"]
+    with transaction() as session:
+        assert [row.user.handle for row in session.scalars(select(Submission))] == ["ada", "ada"]
