@@ -42,7 +42,8 @@ def stage(compiler: Toolchain) -> Stage:
 
 
 def graded(stage: Stage, sandbox: Sandbox, name: str) -> Result:
-    return grade(stage, (stage.folder / name).read_bytes(), sandbox=sandbox, seed=SEED)
+    """name: of a file of the stage; a starter that is the baseline lies in no folder."""
+    return grade(stage, stage.files[name], sandbox=sandbox, seed=SEED)
 
 
 @pytest.mark.parametrize("name", SUBMISSIONS)
@@ -80,6 +81,7 @@ def test_the_starter_ends_as_correct_with_its_gate_unjudged(
 
 
 def test_a_stage_says_what_a_race_costs(stage: Stage, sandbox: Sandbox) -> None:
-    strict = Stage(stage.folder, stage.spec.model_copy(update={"races": Verdict.RUNTIME_ERROR}), stage.files)
+    spec = stage.spec.model_copy(update={"races": Verdict.RUNTIME_ERROR})
+    strict = Stage(stage.folder, spec, stage.files, stage.form)
     result = graded(strict, sandbox, "submissions/wrong_answer/racing_tile.cu")
     assert (result.verdict, result.reason) == (Verdict.RUNTIME_ERROR, "race")
