@@ -41,7 +41,7 @@ def test_a_wrong_file_is_told_what_is_wrong_and_what_was_not_judged(visit: Open,
         own_page.click()
     page.wait_for_url("**/submissions/*")
     expect(page.get_by_role("heading", name="This looks like: A token does not see itself")).to_be_visible()
-    expect(page.get_by_role("heading", name="The earliest wrong tensor: attention")).to_be_visible()
+    expect(page.get_by_role("heading", name="The earliest wrong tensor: out")).to_be_visible()
     expect(page.get_by_role("main")).to_contain_text("In case 1 token, element")
     expect(page.get_by_role("heading", name="An emulated run: CUDA C++ on a CPU")).to_be_visible()
     expect(page.get_by_role("main")).to_contain_text("emulated: speed not judged on this machine")
