@@ -388,13 +388,18 @@ class ShortForm:
         return case.model_copy(update={"params": {**case.params, **least}})
 
     def _see(self, case: Case, inputs: Arrays, spread: Mapping[str, Spread]) -> None:
-        """Adds one draw of the inputs: the reference in its working precision, 64 bits or 32, beside float64."""
-        want, made = self.reference(case, inputs), dict[str, dict[str, Any]]()
+        """Adds one draw of the inputs: the reference in 32 bits beside float64.
+
+        What 64 bits are off by cannot be seen beside float64; it is what 32 bits are off by, as much smaller as their unit is.
+        """
+        want = self.reference(case, inputs)
+        made = self._in_sequence(case, inputs, "float32")
+        finer = tolerances.UNIT["float64"] / tolerances.UNIT["float32"]
         for name in spread.keys() & want.keys():
-            working = "float64" if spread[name].dtype == "float64" else "float32"
-            if working not in made:
-                made[working] = self._in_sequence(case, inputs, working)
-            spread[name].add(made[working][name], want[name])
+            got = np.asarray(made[name])
+            if spread[name].dtype == "float64":
+                got = want[name] + (got.astype(float) - want[name]) * finer
+            spread[name].add(got, want[name])
 
     def _in_sequence(self, case: Case, inputs: Arrays, working: str) -> dict[str, Any]:
         """The judged tensors with every array of floats in a precision, and its sums term after term."""
