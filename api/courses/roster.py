@@ -21,10 +21,11 @@ from api.courses.schemas import (
     RosterAnswer,
     RosterBody,
 )
-from api.courses.seats import Seat, may_make_courses
+from api.courses.seats import Right, Seat, may_make_courses, seat
 from api.problems import Refusal
 from api.views import base_url
 from kernelgate.accounts import audit, create_invite, digest, find_user
+from kernelgate.db import transaction
 from kernelgate.models import Course, CourseRole, Invite, Member, Team, User, now
 
 _EMAIL = re.compile(r"[^\s@,;<>\"\x00-\x1f]{1,64}@[^\s@,;<>\"\x00-\x1f]{1,190}")
@@ -49,8 +50,16 @@ def lines_of(text: str) -> Iterator[Line]:
             yield Line(who, person, team)
 
 
-def add_people(request: Request, database: Session, by: Seat, body: RosterBody) -> RosterAnswer:
-    """Puts handles into the course, and makes an invite for each e-mail address that has no seat and no invite yet."""
+def add_people(request: Request, identity: Identity, course: str, body: RosterBody) -> RosterAnswer:
+    """Puts handles into the course, and makes an invite for each e-mail address that has no seat and no invite yet.
+
+    For its instructors, as a transaction of its own.
+    """
+    with transaction() as database:
+        return _add_lines(request, database, seat(database, identity, course, Right.INSTRUCTOR), body)
+
+
+def _add_lines(request: Request, database: Session, by: Seat, body: RosterBody) -> RosterAnswer:
     answer = RosterAnswer(added=[], invited=[], skipped=[])
     known = set(database.scalars(select(func.lower(Member.email)).where(Member.course_id == by.course.id)))
     for each in lines_of(body.lines):
@@ -99,11 +108,14 @@ def _invite(database: Session, by: Seat, role: CourseRole, *, uses: int, days: f
     return invite, secret
 
 
-def make_link(request: Request, database: Session, by: Seat, body: CourseInviteBody) -> CourseInvite:
-    invite, secret = _invite(database, by, body.role, uses=body.uses, days=body.days)
-    audit(database, by.identity.handle, "course.invite", by.course.name, role=str(body.role), uses=body.uses)
-    url = f"{base_url(request)}/invite/{secret}"
-    return CourseInvite(url=url, role=body.role, uses=body.uses, expires_at=invite.expires_at)
+def make_link(request: Request, identity: Identity, course: str, body: CourseInviteBody) -> CourseInvite:
+    """For its instructors, as a transaction of its own."""
+    with transaction() as database:
+        by = seat(database, identity, course, Right.INSTRUCTOR)
+        invite, secret = _invite(database, by, body.role, uses=body.uses, days=body.days)
+        audit(database, by.identity.handle, "course.invite", by.course.name, role=str(body.role), uses=body.uses)
+        url = f"{base_url(request)}/invite/{secret}"
+        return CourseInvite(url=url, role=body.role, uses=body.uses, expires_at=invite.expires_at)
 
 
 def join(database: Session, identity: Identity, secret: str) -> tuple[Course, CourseRole]:

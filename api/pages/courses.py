@@ -98,30 +98,20 @@ async def add_members(request: Request, viewer: Submitter, course: CourseName) -
     fields = {name: value for name, value in (await read_form(request)).items() if value != ""}
     try:
         body = validated(RosterBody, fields)
-        answer = await run_in_threadpool(_add, request, viewer, course, body)
+        answer = await run_in_threadpool(add_people, request, viewer, course, body)
     except Refusal as refusal:
         return await run_in_threadpool(_people, request, viewer, course, problem=refusal)
     return await run_in_threadpool(_people, request, viewer, course, answer=answer)
-
-
-def _add(request: Request, viewer: Identity, course: str, body: RosterBody) -> RosterAnswer:
-    with transaction() as database:
-        return add_people(request, database, seat(database, viewer, course, Right.INSTRUCTOR), body)
 
 
 @router.post("/{course}/invites")
 async def add_link(request: Request, viewer: Submitter, course: CourseName) -> Response:
     fields = {name: value for name, value in (await read_form(request)).items() if value != ""}
     try:
-        link = await run_in_threadpool(_link, request, viewer, course, validated(CourseInviteBody, fields))
+        link = await run_in_threadpool(make_link, request, viewer, course, validated(CourseInviteBody, fields))
     except Refusal as refusal:
         return await run_in_threadpool(_people, request, viewer, course, problem=refusal)
     return await run_in_threadpool(_people, request, viewer, course, link=link)
-
-
-def _link(request: Request, viewer: Identity, course: str, body: CourseInviteBody) -> CourseInvite:
-    with transaction() as database:
-        return make_link(request, database, seat(database, viewer, course, Right.INSTRUCTOR), body)
 
 
 @router.get("/{course}/settings")

@@ -64,12 +64,7 @@ async def add_members(
 
     Listed again, an address that has not joined gets a new link and the old one ends.
     """
-    return await run_in_threadpool(_add, request, identity, course, body)
-
-
-def _add(request: Request, identity: Identity, course: str, body: RosterBody) -> RosterAnswer:
-    with transaction() as database:
-        return add_people(request, database, seat(database, identity, course, Right.INSTRUCTOR), body)
+    return await run_in_threadpool(add_people, request, identity, course, body)
 
 
 @router.post(
@@ -130,12 +125,7 @@ async def add_course_invite(
     body: Annotated[CourseInviteBody, Depends(payload(CourseInviteBody))],
 ) -> Any:
     """For its instructors. Whoever opens it joins; those without an account make one with it."""
-    return await run_in_threadpool(_link, request, identity, course, body)
-
-
-def _link(request: Request, identity: Identity, course: str, body: CourseInviteBody) -> CourseInvite:
-    with transaction() as database:
-        return make_link(request, database, seat(database, identity, course, Right.INSTRUCTOR), body)
+    return await run_in_threadpool(make_link, request, identity, course, body)
 
 
 @router.post(
