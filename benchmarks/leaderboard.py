@@ -19,7 +19,6 @@ import platform
 import shutil
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,13 +31,8 @@ sys.path.insert(0, str(ROOT))
 import psycopg  # noqa: E402
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 
-from embedded import schema  # noqa: E402
-from embedded.broker import Broker  # noqa: E402
-from embedded.datadir import DataDir  # noqa: E402
-from embedded.postgres import Postgres  # noqa: E402
-from embedded.process import Child  # noqa: E402
-from kernelgate.settings import Settings, environment  # noqa: E402
-from tests.conftest import free_port, take_stages_as_proven, wait_until_ready  # noqa: E402
+from benchmarks.served import served  # noqa: E402
+from kernelgate.settings import Settings  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "leaderboard.json"
 STAGE = "online_attention"
@@ -68,35 +62,16 @@ ANALYZE;
 @contextmanager
 def board(people: int) -> Iterator[str]:
     """The address of a service with a board of that many people."""
-    with tempfile.TemporaryDirectory(prefix="kgb-", ignore_cleanup_errors=True) as name:
-        root = Path(name)
-        root.chmod(0o711)
-        data = DataDir(root)
-        servers = [Postgres(data, durable=False), Broker(data, durable=False)]
-        for server in servers:
-            server.start()
-        schema.upgrade(servers[0].url("postgres"))
-        (root / "data").mkdir()
-        values = Settings(
-            database_url=servers[0].url("postgres"), broker_url=servers[1].url, data_dir=root / "data", port=free_port()
-        )
-        take_stages_as_proven(values)
-        with psycopg.connect(host=str(servers[0].socket_folder), user="kernelgate", dbname="postgres") as connection:
+
+    def fill(_: Settings, socket: str) -> None:
+        with psycopg.connect(host=socket, user="kernelgate", dbname="postgres") as connection:
             for statement in FILL.split(";\n"):
                 if statement.strip():
                     given = {"people": people, "stage": STAGE} if "%(" in statement else None
                     connection.execute(statement, given)
-        child = Child(
-            "serve", [sys.executable, "-m", "kernelgate", "serve"], log=root / "serve.log", env=environment(values)
-        )
-        try:
-            child.start()
-            wait_until_ready(f"http://127.0.0.1:{values.port}", [child])
-            yield f"http://127.0.0.1:{values.port}"
-        finally:
-            child.stop()
-            for server in reversed(servers):
-                server.stop()
+
+    with served(fill) as (url, _):
+        yield url
 
 
 class Visit(NamedTuple):

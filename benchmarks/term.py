@@ -20,7 +20,6 @@ import re
 import shutil
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,11 +37,7 @@ from psycopg.types.json import Jsonb  # noqa: E402
 from sqlalchemy import create_engine, pool  # noqa: E402
 from sqlalchemy.orm import Session  # noqa: E402
 
-from embedded import schema  # noqa: E402
-from embedded.broker import Broker  # noqa: E402
-from embedded.datadir import DataDir  # noqa: E402
-from embedded.postgres import Postgres  # noqa: E402
-from embedded.process import Child  # noqa: E402
+from benchmarks.served import served  # noqa: E402
 from kernelgate.accounts import create_token, create_user  # noqa: E402
 from kernelgate.models import (  # noqa: E402
     Course,
@@ -58,11 +53,10 @@ from kernelgate.models import (  # noqa: E402
     now,
 )
 from kernelgate.protocol import CaseReport, NamedMistake, Result, Timing  # noqa: E402
-from kernelgate.settings import Settings, environment  # noqa: E402
+from kernelgate.settings import Settings  # noqa: E402
 from kernelgate.stage_folders import load_stages  # noqa: E402
 from kernelgate.stages import Stage  # noqa: E402
 from kernelgate.verdicts import Verdict  # noqa: E402
-from tests.conftest import free_port, take_stages_as_proven, wait_until_ready  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "term.json"
 COURSE, INSTRUCTOR = "gpu-term", "ines"
@@ -87,32 +81,12 @@ class Term(NamedTuple):
 
 @contextmanager
 def term(people: int, attempts: int) -> Iterator[Term]:
-    with tempfile.TemporaryDirectory(prefix="kgt-", ignore_cleanup_errors=True) as name:
-        root = Path(name)
-        root.chmod(0o711)
-        data = DataDir(root)
-        servers = [Postgres(data, durable=False), Broker(data, durable=False)]
-        for server in servers:
-            server.start()
-        schema.upgrade(servers[0].url("postgres"))
-        (root / "data").mkdir()
-        values = Settings(
-            database_url=servers[0].url("postgres"), broker_url=servers[1].url, data_dir=root / "data", port=free_port()
-        )
-        take_stages_as_proven(values)
+    def filled(values: Settings, socket: str) -> tuple[str, str]:
         stages = [stage for stage in load_stages(values.graders_dir)[0].values() if not stage.spec.draft]
-        token = fill(values.database_url, str(servers[0].socket_folder), stages, people, attempts)
-        child = Child(
-            "serve", [sys.executable, "-m", "kernelgate", "serve"], log=root / "serve.log", env=environment(values)
-        )
-        try:
-            child.start()
-            wait_until_ready(f"http://127.0.0.1:{values.port}", [child])
-            yield Term(f"http://127.0.0.1:{values.port}", token, stages[0].name)
-        finally:
-            child.stop()
-            for server in reversed(servers):
-                server.stop()
+        return fill(values.database_url, socket, stages, people, attempts), stages[0].name
+
+    with served(filled) as (url, (token, stage)):
+        yield Term(url, token, stage)
 
 
 def fill(url: str, socket: str, stages: list[Stage], people: int, attempts: int) -> str:
