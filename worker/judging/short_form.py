@@ -393,7 +393,7 @@ class ShortForm:
         What 64 bits are off by cannot be seen beside float64; it is what 32 bits are off by, as much smaller as their unit is.
         """
         want = self.reference(case, inputs)
-        made = self._in_sequence(case, inputs, "float32")
+        made = self._in_sequence(case, inputs)
         finer = tolerances.UNIT["float64"] / tolerances.UNIT["float32"]
         for name in spread.keys() & want.keys():
             got = np.asarray(made[name])
@@ -401,12 +401,12 @@ class ShortForm:
                 got = want[name] + (got.astype(float) - want[name]) * finer
             spread[name].add(got, want[name])
 
-    def _in_sequence(self, case: Case, inputs: Arrays, working: str) -> dict[str, Any]:
-        """The judged tensors with every array of floats in a precision, and its sums term after term."""
+    def _in_sequence(self, case: Case, inputs: Arrays) -> dict[str, Any]:
+        """The judged tensors with every array of floats in 32 bits, and its sums term after term."""
         arrays = {}
         for name, dtype in self.dtypes(case, inputs).items():
             values = numbers_of(inputs[name], dtype)
-            arrays[name] = values.astype(working).view(InSequence) if dtype in tolerances.UNIT else values
+            arrays[name] = values.astype(np.float32).view(InSequence) if dtype in tolerances.UNIT else values
         with np.errstate(all="ignore"):
             return self._judged(case, arrays)
 
