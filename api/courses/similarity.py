@@ -12,6 +12,7 @@ import keyword
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 from zlib import crc32
@@ -39,8 +40,8 @@ using void volatile while half __global__ __device__ __shared__ __host__ __restr
 __syncwarp __shfl_xor_sync __shfl_down_sync threadIdx blockIdx blockDim gridDim
 """
 _WORDS = frozenset(keyword.kwlist) | frozenset(_CPP.split())
-_NUMBERS: dict[str, int] = {}
-"""Each kind of token as a character, so that a run of them is a slice of a string."""
+_LEAST_PARTS = 4
+"""Two files that have fewer parts in common, once everybody's are left out, are not called alike."""
 
 
 class Tokens(NamedTuple):
@@ -59,6 +60,16 @@ class Pair(NamedTuple):
     parts: int
 
 
+@lru_cache(4096)
+def _kind(written: str) -> str:
+    """A kind of token as a character, so that a run of them is a slice of a string.
+
+    It depends on the token alone: numbered in the order in which a process meets them, two processes would keep different
+    parts of the same files.
+    """
+    return chr(1 + crc32(written.encode("utf-8", "replace")) % 0xD000)
+
+
 def tokens(text: str, *, python: bool) -> Tokens:
     kinds: list[str] = []
     lines: list[int] = []
@@ -70,7 +81,7 @@ def tokens(text: str, *, python: bool) -> Tokens:
         elif kind in ("number", "text"):
             written = kind
         if kind != "nothing" and not (kind == "hash" and python):
-            kinds.append(chr(_NUMBERS.setdefault(written, len(_NUMBERS) + 1) % 0xD000))
+            kinds.append(_kind(written))
             lines.append(line)
         line += found.group().count("\n")
     return Tokens("".join(kinds), lines)
@@ -124,6 +135,7 @@ class Collection:
         found = [
             Pair(one, other, parts / min(len(self.kept[one]), len(self.kept[other])), parts)
             for (one, other), parts in shared.items()
+            if parts >= _LEAST_PARTS
         ]
         return sorted(
             (each for each in found if each.share >= least), key=lambda each: (-each.share, -each.parts, each.one)

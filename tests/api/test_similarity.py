@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from hashlib import sha512
 
 import pytest
 
-from api.courses.similarity import Collection, tokens
+from api.courses.similarity import _WORDS, Collection, _kind, tokens
 from kernelgate.models import CourseRole, Role
 from kernelgate.settings import ROOT
 from kernelgate.verdicts import Verdict
@@ -51,10 +54,27 @@ def test_what_the_stage_hands_out_is_nobodys() -> None:
 
 
 def test_what_many_have_in_common_is_left_out() -> None:
-    own = [f"y{n} = [{', '.join(['-z'] * (n + 3))}] * ({'(' * n}w{')' * n})\n" for n in range(20)]
+    own = [" ".join("+-*/%,;:|&^~@.<>"[int(digit, 16)] for digit in sha512(bytes([n])).hexdigest()) for n in range(20)]
     many = {str(n): PYTHON + text for n, text in enumerate(own)}
     assert collection(many).pairs() == []
     assert collection({"a": many["0"], "b": many["1"]}).pairs() != []
+
+
+def test_it_makes_no_difference_what_was_compared_before() -> None:
+    """Another process, which met other tokens first, keeps the same parts."""
+    code = "import sys; from api.courses.similarity import *; tokens('} else while @ ~', python=False); "
+    code += "print(sorted(Collection({'a': sys.stdin.read()}, (), python=True).kept['a'].items()))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, input=PYTHON, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == str(sorted(collection({"a": PYTHON}).kept["a"].items()))
+
+
+def test_every_word_and_sign_is_a_kind_of_its_own() -> None:
+    long = re.findall(r"\S+", "<<< >>> -> :: -= += *= /= %= == <= >= != &= ^= |= && || ++ -- << >>")
+    signs = [*long, *"+-*/%=<>!&|^()[]{}.,;:?@~\\"]
+    kinds = [_kind(each) for each in {*_WORDS, *signs, "name", "number", "text"}]
+    assert len(set(kinds)) == len(kinds)
 
 
 def test_the_lines_of_a_common_part_are_marked() -> None:
