@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from markupsafe import Markup, escape
 from sqlalchemy import select
 from sqlalchemy.orm import Session
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
 from api.courses.kept import standing, whole_grid
 from api.courses.schemas import Cell, Grid, GridRow, Timeline
@@ -32,6 +32,9 @@ router = APIRouter(prefix="/courses", route_class=HtmlRoute, include_in_schema=F
 _DIFFS = 12
 """Attempts of a timeline whose changes stand on the page itself, the newest ones; the others are linked."""
 _ROWS = 4096
+_AT_ONCE = 20
+"""Rows of a grid that come with its page: more than a screen shows. A browser takes seconds to lay out ten thousand cells, so a
+script fetches the others and puts them in while it has nothing else to do."""
 
 
 class _Shown(NamedTuple):
@@ -54,15 +57,19 @@ def grid_page(request: Request, viewer: Reader, course: CourseName, catalog: Sta
         by = seat(database, viewer, course, Right.STAFF)
         found = whole_grid(database, by.course, catalog.with_drafts())
     shown = chosen(found, asked.get("search", "")[:80], asked.get("show", ""))
-    sort = asked.get("sort", "")
-    lines = Markup("\n").join(line_of(row) for row in ordered(found, shown, sort))
+    sort, rows = asked.get("sort", ""), asked.get("rows", "")
+    first = len(shown) if rows == "all" else _AT_ONCE
+    sorted_rows = ordered(found, shown, sort)
+    if rows == "rest":
+        return HTMLResponse("\n".join(map(line_of, sorted_rows[first:])), headers={"Cache-Control": "no-store"})
     return page(
         request,
         "course_grid.html",
         seat=by,
         course=by.course,
         grid=found,
-        lines=lines,
+        lines=Markup("\n").join(map(line_of, sorted_rows[:first])),
+        rest=max(len(shown) - first, 0),
         matching=len(shown),
         search=asked.get("search", "")[:80],
         show=asked.get("show", ""),

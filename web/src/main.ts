@@ -5,6 +5,7 @@ import { copyButtons } from "./copy";
 import { errorMap } from "./errormap";
 import { live } from "./live";
 import { keepCurrent } from "./regions";
+import { otherRows } from "./rows";
 import { themeSwitch } from "./theme";
 import { firstLocalTimes, localTimes } from "./times";
 
@@ -33,6 +34,7 @@ function confirmed(form: HTMLFormElement): void {
 each(document, "[data-theme-switch]", themeSwitch);
 each<HTMLFormElement>(document, "form.bench-form", (form) => bench(form, enhance));
 each(document, "[data-events]:not(#answer-body)", (root) => live(root, enhance));
+each<HTMLAnchorElement>(document, "a[data-rest]", (link) => addEventListener("load", () => void otherRows(link)));
 each<HTMLSelectElement>(document, "select[data-submits]", (select) =>
   select.addEventListener("change", () => select.form?.requestSubmit()),
 );
