@@ -34,6 +34,7 @@ from api.problems import Problem, Refusal, documented, handle
 from api.routes import (
     admin,
     admin_grading,
+    contests,
     course_exports,
     course_grading,
     course_marks,
@@ -119,6 +120,7 @@ def create_app() -> FastAPI:
         course_grading,
         course_marks,
         course_exports,
+        contests,
         admin_grading,
         admin,
         health,

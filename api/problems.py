@@ -52,6 +52,7 @@ KINDS: dict[str, Kind] = {
     "unknown_submission": Kind(404, "No such submission", "List your own under /me/submissions."),
     "unknown_stage": Kind(404, "No such stage", "List the stages under /stages."),
     "unknown_course": Kind(404, "No such course", "List yours under /courses."),
+    "no_contest": Kind(404, "No such contest", "Open the course's page, or ask its staff."),
     "unknown_member": Kind(404, "Not in the course", "List who is under /courses/NAME/members."),
     "unknown_user": Kind(404, "No such account", "List the accounts under /admin/users."),
     "unknown_token_id": Kind(404, "No such token", "List your tokens under /me/tokens."),
@@ -63,6 +64,8 @@ KINDS: dict[str, Kind] = {
         409, "The stage is not verified", "Wait until a worker has verified it, or ask an administrator."
     ),
     "not_open_yet": Kind(409, "The stage is not open yet", "Wait until it opens."),
+    "no_own_start": Kind(409, "There is no start of your own", "Take part on the contest's own clock."),
+    "contest_runs": Kind(409, "The contest is not over", "Wait until it ends."),
     "course_taken": Kind(409, "There is a course of that name", "Choose another name."),
     "last_instructor": Kind(409, "Nobody would be left to instruct", "Make another member an instructor first."),
     "not_held": Kind(409, "The submission is not held", "List those that are under /admin/held."),

@@ -9,8 +9,8 @@ from __future__ import annotations
 from alembic import context
 from sqlalchemy import create_engine, pool, text
 
-from kernelgate.models import Base
 from kernelgate.settings import settings
+from kernelgate.tables import metadata
 
 MIGRATION_LOCK = 0x6B67_6D69
 """Postgres advisory lock: API processes on several machines may all be told to migrate when they start."""
@@ -26,7 +26,7 @@ def migrate_online() -> None:
     engine = create_engine(configured_url(), poolclass=pool.NullPool)
     with engine.connect() as connection, connection.begin():
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
-        context.configure(connection=connection, target_metadata=Base.metadata, compare_server_default=True)
+        context.configure(connection=connection, target_metadata=metadata, compare_server_default=True)
         with context.begin_transaction():
             context.run_migrations()
 
@@ -35,7 +35,7 @@ def write_sql() -> None:
     """`alembic upgrade head --sql`: for databases whose schema only an administrator may change."""
     context.configure(
         url=configured_url(),
-        target_metadata=Base.metadata,
+        target_metadata=metadata,
         literal_binds=True,
         dialect_opts={"paramstyle": "named"},
     )

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from api.limits import retry_after
 from api.problems import Refusal
+from kernelgate.contests import Contest
 from kernelgate.models import Course, CourseRole, CourseStage, Member, Submission, now
 from kernelgate.verdicts import Verdict
 
@@ -19,8 +20,9 @@ def check_courses(database: Session, user_id: int, stage: str) -> None:
     """Raises Refusal where a person's courses do not let them submit to a stage now: none of those that have it has opened it,
     or the smallest of their quotas is used up. The caller holds `lock_user`."""
     rows = database.execute(
-        select(CourseStage.opens_at, CourseStage.quota, Course.name)
+        select(func.greatest(CourseStage.opens_at, Contest.starts_at).label("opens_at"), CourseStage.quota, Course.name)
         .join(Course, Course.id == CourseStage.course_id)
+        .outerjoin(Contest, Contest.course_id == Course.id)
         .join(Member, Member.course_id == Course.id)
         .where(Member.user_id == user_id, Member.role == CourseRole.MEMBER, CourseStage.stage == stage)
     ).all()

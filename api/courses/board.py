@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from api.courses.contest import stands_still
 from api.leaderboard import Entry, Places, board, ranked
 from kernelgate.models import CourseRole, CourseStage, Member, User, now
 from kernelgate.stages import Ranking, Stage
@@ -26,7 +27,8 @@ class CourseBoard:
 
 def course_board(database: Session, rules: CourseStage, stage: Stage, *, gpu: str | None, staff: bool) -> CourseBoard:
     """The staff sees a frozen board as it is now."""
-    frozen = rules.freezes_at if rules.freezes_at is not None and rules.freezes_at <= now() else None
+    freezes = [each for each in (rules.freezes_at, stands_still(database, rules.course_id)) if each and each <= now()]
+    frozen = min(freezes, default=None)
     whole = board(database, stage.name, stage.spec.ranking, until=None if staff else frozen)
     people = select(User.handle).join(Member, Member.user_id == User.id)
     of_course = people.where(Member.course_id == rules.course_id, Member.role == CourseRole.MEMBER)

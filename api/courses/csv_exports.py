@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from api.courses.contest_schemas import ContestView
 from api.courses.schemas import Grid
 from api.csv_text import as_csv
 
@@ -35,3 +36,14 @@ def _cells(grid: Grid) -> Iterator[list[object]]:
                 row.handle, row.person, row.email, row.team, cell.stage, cell.verdict and str(cell.verdict), cell.speedup,
                 cell.attempts, last, cell.late, cell.late_days, cell.points, cell.counts, cell.override, cell.stuck,
             ]  # fmt: skip
+
+
+def contest_csv(view: ContestView) -> str:
+    """A line for each participant: rank, points, minutes, and points, minutes and tries of each stage."""
+    parts = ("points", "minutes", "tries")
+    columns = ["rank", "name", "points", "minutes", *(f"{stage} {part}" for stage in view.stages for part in parts)]
+    cells = ([number for cell in row.cells for number in (cell.points, cell.minutes, cell.tries)] for row in view.rows)
+    return as_csv(
+        columns,
+        ([row.rank, row.name, row.points, row.minutes, *own] for row, own in zip(view.rows, cells, strict=True)),
+    )

@@ -52,16 +52,17 @@ _MINUTES = 5
 """Who looks stuck depends on the time as well."""
 
 
+def version_of(database: Session, course: Course, stages: Mapping[str, Stage]) -> tuple[object, ...]:
+    """Changes with whatever the attempts and rules of a course are made of."""
+    hashes = tuple((name, stage.hash) for name, stage in stages.items())
+    return *database.execute(_VERSION, {"course": course.id}).one(), hashes
+
+
 def standing(database: Session, course: Course, stages: Mapping[str, Stage]) -> Standing:
     """Of everybody in the course. It is shared: nobody may change it."""
     key = (str(database.get_bind().engine.url), course.id)
-    hashes = tuple((name, stage.hash) for name, stage in stages.items())
     # Read before the grid: what commits in between is in the grid, and the next look puts it together again.
-    version = (
-        *database.execute(_VERSION, {"course": course.id}).one(),
-        hashes,
-        int(now().timestamp() // (60 * _MINUTES)),
-    )
+    version = (version_of(database, course, stages), int(now().timestamp() // (60 * _MINUTES)))
     kept = _KEPT.get(key)
     if kept is not None and kept[0] == version:
         return kept[1]

@@ -14,7 +14,7 @@ from kernelgate.models import CourseStage, LateRule, PointsRule
 from kernelgate.stages import Stage
 from kernelgate.verdicts import Verdict, passing
 
-_RIGHT = frozenset({Verdict.ACCEPTED, Verdict.CORRECT, Verdict.GATE_MISSED})
+RIGHT = frozenset({Verdict.ACCEPTED, Verdict.CORRECT, Verdict.GATE_MISSED})
 Judged = Callable[[Attempt], Judging | None]
 
 
@@ -73,7 +73,7 @@ def _fastest(term: Term, rules: CourseStage, judged: Judged) -> dict[str | None,
             if (
                 now is not None
                 and now.speedup
-                and now.verdict in _RIGHT
+                and now.verdict in RIGHT
                 and not attempt.apart
                 and _in_time(rules, attempt)
             ):
@@ -101,13 +101,13 @@ def _options(
         now = judged(attempt)
         if now is None or attempt.apart or not _in_time(rules, attempt):
             continue
-        worth = _worth(rules, now, passes, fastest.get(attempt.gpu_model, 0.0))
+        earned = worth(rules, now, passes, fastest.get(attempt.gpu_model, 0.0))
         late = attempt.days_late
         if rules.late == LateRule.PENALTY:
-            worth *= max(0.0, 1 - rules.late_percent * late / 100)
+            earned *= max(0.0, 1 - rules.late_percent * late / 100)
         days = late if rules.late == LateRule.DAYS else 0
-        if worth > best.get(days, best[0]).points:
-            best[days] = Mark(round(worth, 4), attempt.id, days, late)
+        if earned > best.get(days, best[0]).points:
+            best[days] = Mark(round(earned, 4), attempt.id, days, late)
     options = [best[0]]
     for days in sorted(best)[1:]:
         if best[days].points > options[-1].points:
@@ -115,18 +115,19 @@ def _options(
     return options
 
 
-def _worth(rules: CourseStage, now: Judging, passes: frozenset[Verdict], fastest: float) -> float:
+def worth(rules: CourseStage, now: Judging, passes: frozenset[Verdict], fastest: float) -> float:
+    """Points of one judging by the stage's rule, lateness aside."""
     match rules.rule:
         case PointsRule.THRESHOLDS:
             speedup = now.speedup or 0.0
             reached = [
-                worth
-                for least, worth in rules.steps
-                if (now.verdict in passes if least == 0 else now.verdict in _RIGHT and speedup >= least)
+                points
+                for least, points in rules.steps
+                if (now.verdict in passes if least == 0 else now.verdict in RIGHT and speedup >= least)
             ]
             return max(reached, default=0.0)
         case PointsRule.RATIO:
-            return rules.points * now.speedup / fastest if now.speedup and fastest and now.verdict in _RIGHT else 0.0
+            return rules.points * now.speedup / fastest if now.speedup and fastest and now.verdict in RIGHT else 0.0
         case PointsRule.CASES:
             return rules.points * (1.0 if now.verdict in passes else now.share)
     return rules.points if now.verdict in passes else 0.0

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session, aliased
 
 from api.auth import Identity
 from api.problems import Refusal
+from kernelgate.contests import Contest
 from kernelgate.models import Course, CourseRole, CourseStage, Member, Role, Submission
 
 
@@ -38,6 +39,8 @@ class Seat:
     course: Course
     identity: Identity
     role: CourseRole | None
+    contest: bool = False
+    """Whether the course is one."""
 
     @property
     def right(self) -> Right:
@@ -65,7 +68,7 @@ def seat(database: Session, identity: Identity, name: str, needs: Right = Right.
             "unknown_course", "There is no course of that name that you are in.", field="path.course", value=name
         )
     role = None if identity.administers else CourseRole(member.role) if member is not None else CourseRole.MEMBER
-    found = Seat(course, identity, role)
+    found = Seat(course, identity, role, contest=database.get(Contest, course.id) is not None)
     if found.right < needs:
         who = "an instructor" if needs is Right.INSTRUCTOR else "its staff"
         raise Refusal("missing_role", f"In this course that is for {who}; {identity.handle} is {role!s}.")

@@ -15,6 +15,7 @@ BUILT_IN = (
     ("reading", "kernelgate.cli.reading:commands"),
     ("login", "kernelgate.cli.login:commands"),
     ("courses", "kernelgate.cli.course_marks:commands"),
+    ("contests", "kernelgate.cli.course_contest:commands"),
     ("accounts", "kernelgate.cli.accounts:commands"),
 )
 """Our own plug-ins, in the form of an entry point: (name, "module:attribute")."""

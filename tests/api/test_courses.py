@@ -12,6 +12,7 @@ from sqlalchemy import select, update
 
 from api.app import create_app
 from kernelgate.accounts import create_user, find_user
+from kernelgate.contests import Contest
 from kernelgate.db import transaction
 from kernelgate.models import (
     Course,
@@ -29,10 +30,11 @@ from kernelgate.verdicts import Verdict
 from tests.api.conftest import HONEST, Api, Graded, problem, result_of, verify, write_stage
 
 _numbers = count(1)
+DAY = timedelta(days=1)
 
 
-def course_with(api: Api, **people: CourseRole) -> str:
-    """A course with the stage `double`, and these people in it."""
+def course_with(api: Api, *, contest: bool = False, **people: CourseRole) -> str:
+    """A course with the stage `double`, and these people in it; with a contest that is over."""
     name = f"course-{next(_numbers)}"
     assert api
     with transaction() as session:
@@ -40,6 +42,8 @@ def course_with(api: Api, **people: CourseRole) -> str:
         session.add(course)
         session.flush()
         session.add(CourseStage(course_id=course.id, stage="double"))
+        if contest:
+            session.add(Contest(course_id=course.id, starts_at=now() - 2 * DAY, ends_at=now() - DAY, public=False))
         for handle, role in people.items():
             user = find_user(session, handle) or create_user(session, handle)
             session.add(Member(course_id=course.id, user_id=user.id, role=role))
@@ -94,9 +98,13 @@ DOINGS = (
     Doing("GET", "/courses/{course}/logs/{handle}", STAFF),
     Doing("POST", "/courses/{course}/people/{handle}/{stage}/points", INSTRUCTOR, {"points": 2, "reason": "shown"}),
     Doing("POST", "/courses/{course}/stages/{stage}/mark", INSTRUCTOR, {}),
+    Doing("GET", "/courses/{course}/contest", MEMBER),
+    Doing("POST", "/courses/{course}/contest", INSTRUCTOR, {"starts_at": later(days=-9), "ends_at": later(days=1)}),
+    Doing("POST", "/courses/{course}/contest/remove", INSTRUCTOR, {}),
+    Doing("POST", "/courses/{course}/contest/reveal", STAFF, {"what": "all"}),
 )
-ELSEWHERE = {"GET /courses", "POST /courses", "POST /join/{secret}"}
-"""Routes that are of no one course; tests of their own."""
+ELSEWHERE = {"GET /courses", "POST /courses", "POST /join/{secret}", "POST /courses/{course}/contest/start"}
+"""Routes that are of no one course, or for members and nobody above them; tests of their own."""
 
 
 def test_the_table_has_every_route_of_courses() -> None:
@@ -137,6 +145,7 @@ def test_every_route_role_and_course(api: Api, people: dict[str, httpx.Client]) 
         for who, client in people.items():
             course = course_with(
                 api,
+                contest=True,
                 ines=CourseRole.INSTRUCTOR,
                 anna=CourseRole.ASSISTANT,
                 paul=CourseRole.MEMBER,

@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect, pool, text
 
 from embedded import schema
-from kernelgate.models import Base
+from kernelgate.tables import metadata
 
 COLUMNS = """
     SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default
@@ -41,7 +41,7 @@ def catalogue(url: str, *queries: str) -> set[tuple[object, ...]]:
 
 def test_the_migrated_schema_equals_the_models(database: str, empty_database: str) -> None:
     engine = create_engine(empty_database, poolclass=pool.NullPool)
-    Base.metadata.create_all(engine)
+    metadata.create_all(engine)
     migrated, modelled = catalogue(database), catalogue(empty_database)
     assert migrated == modelled
     assert any("ck_users_handle" in row for row in migrated), "the comparison sees check constraints"

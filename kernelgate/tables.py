@@ -1,0 +1,7 @@
+"""All tables: who imports this has every one of them in `metadata`."""
+
+from kernelgate import contests, models
+
+metadata = models.Base.metadata
+
+__all__ = ["contests", "metadata", "models"]
