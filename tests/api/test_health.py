@@ -132,6 +132,7 @@ def test_every_answer_carries_the_security_headers(api: Api, path: str) -> None:
     assert "server" not in answer.headers or "uvicorn" in answer.headers["server"]
 
 
+@pytest.mark.usefixtures("changed_schema")
 def test_a_failure_of_ours_is_a_problem_with_headers_and_without_details(api: Api) -> None:
     with transaction() as session:
         session.execute(text("DROP TABLE stage_switches"))

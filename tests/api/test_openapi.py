@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -87,6 +88,7 @@ def test_an_address_that_leads_nowhere_is_not_found(api: Api) -> None:
     problem(api.client.get("/nowhere"), 404, "not_found")
 
 
+@cache
 def checked_words() -> set[str]:
     """What tests of the API assert, hand to `problem` or keep in a table of cases: not what merely stands in their text."""
     words = set()

@@ -125,6 +125,7 @@ def test_the_beginning_of_an_id_that_lists_show_is_enough(api: Api) -> None:
     problem(api.client.get(f"/submissions/{made[:8]}"), 401, "not_signed_in")
 
 
+@pytest.mark.usefixtures("changed_schema")
 def test_a_beginning_that_two_ids_share_means_the_one_that_may_be_seen(api: Api) -> None:
     ids = [api.submit(api.as_(handle))["id"] for handle in ("ada", "bob")]
     shared = ["0123456789abcdef", "01234567ffffffff"]
