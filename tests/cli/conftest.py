@@ -1,17 +1,21 @@
-"""The command line as a process of its own, against a real API server; the API tests' fixtures are shared."""
+"""The command line as a process of its own, against a real API server; the API tests' fixtures are shared.
+
+What ends by itself is run in a fork of a process that is ready (tests/cli/ready.py); what is watched or stopped is started.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.api.conftest import Api, api, graders, limits
+from tests.cli.ready import ReadyCommandLine
 from tests.conftest import heeding_signals
 
 __all__ = ["api", "graders", "limits"]
@@ -23,6 +27,7 @@ class Cli:
 
     home: Path
     env: dict[str, str]
+    ready: ReadyCommandLine
 
     def start(self, *words: str, **env: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -37,17 +42,22 @@ class Cli:
         )
 
     def run(self, *words: str, input: str = "", **env: str) -> subprocess.CompletedProcess[str]:  # noqa: A002
-        process = self.start(*words, **env)
-        out, err = process.communicate(input, timeout=90)
-        return subprocess.CompletedProcess(words, process.returncode, out, err)
+        return self.ready.run(words, env={**self.env, **env}, cwd=self.home, given=input)
+
+
+@pytest.fixture(scope="session")
+def ready() -> Iterator[ReadyCommandLine]:
+    made = ReadyCommandLine()
+    yield made
+    made.stop()
 
 
 @pytest.fixture
-def cli(tmp_path: Path, database: str) -> Cli:  # noqa: ARG001
+def cli(tmp_path: Path, database: str, ready: ReadyCommandLine) -> Cli:  # noqa: ARG001
     home = tmp_path / "home"
     home.mkdir()
     env = {name: value for name, value in os.environ.items() if name not in ("KERNELGATE_URL", "KERNELGATE_TOKEN")}
-    return Cli(home, {**env, "HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")})
+    return Cli(home, {**env, "HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}, ready)
 
 
 @pytest.fixture
@@ -55,6 +65,6 @@ def signed_in(cli: Cli, api: Api) -> Callable[[str], Cli]:
     """The command line signed in to the API as somebody, by the environment."""
 
     def as_(handle: str) -> Cli:
-        return Cli(cli.home, {**cli.env, "KERNELGATE_URL": api.url, "KERNELGATE_TOKEN": api.token(handle)})
+        return Cli(cli.home, {**cli.env, "KERNELGATE_URL": api.url, "KERNELGATE_TOKEN": api.token(handle)}, cli.ready)
 
     return as_
