@@ -20,6 +20,8 @@ STAGE = ROOT / "graders" / "online_softmax"
 HONEST = STAGE / "submissions" / "accepted" / "einsum_and_where.py"
 WRONG = STAGE / "submissions" / "wrong_answer" / "alpha_missing_on_normalizer.py"
 VERDICT_MS = 30_000
+LOOKS: tuple[tuple[int, Literal["light", "dark"]], ...] = ((1440, "light"), (390, "dark"))
+"""How every page is looked at: its document is the same in all, what fits depends on the width, contrast on the theme."""
 _REFUSED = re.compile(r"the server responded with a status of 4\d\d")
 
 
@@ -89,9 +91,25 @@ class Visit:
         """CSS pixels that the page is wider than the window; it must be 0: only tables and code scroll sideways."""
         return int(self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
 
+    def faults(self, path: str) -> list[str]:
+        """What is wrong with a page in each of the LOOKS: that it does not fit, and what axe finds. It is opened once."""
+        found = []
+        for width, theme in LOOKS:
+            self.begin(width, 900, theme)
+            if width == LOOKS[0][0]:
+                self.go(path)
+                if path.startswith("/stages/"):
+                    self.page.locator("#submit").scroll_into_view_if_needed()
+                    self.page.locator(".editor .cm-content").wait_for()
+            if over := self.overflow():
+                found.append(f"{path} is {over} px wider than {width} px")
+            found += [f"{theme}, {width} px: {each}" for each in self.violations()]
+        return found
+
     def violations(self) -> list[str]:
         """What axe finds on the page as it is now."""
-        self.page.evaluate(AXE.read_text())
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(AXE.read_text())
         found = self.page.evaluate("async () => (await axe.run(document, {resultTypes: ['violations']})).violations")
         return [f"{self.page.url} {each['id']}: {[node['target'] for node in each['nodes'][:3]]}" for each in found]
 
