@@ -40,7 +40,7 @@ def test_promises_hold(own_settings: None, name: str) -> None:
     slow = choose(stage) in (Backend.EMULATOR, Backend.INTERPRETER)
     with open_sandbox() as sandbox:
         only = UNGRADED if slow else (*UNGRADED, "starter")
-        checks = [check for part in only for check in verify(stage.folder, sandbox, only=part).checks]
+        checks = [check for part in only for check in verify(stage, sandbox, only=part).checks]
         checks += graded(stage.short(), chosen(stage) if slow else list(stage.examples()), sandbox)
     assert len(checks) > len(stage.spec.mistakes)
     assert [f"{check.name}: {check.detail}" for check in checks if not check.ok] == []

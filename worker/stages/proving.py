@@ -27,6 +27,7 @@ def prove(
     """Verifies a stage, telling the database how far it is and what came of it where asked.
 
     giving_way: whom it lets go first. What ran between others' submissions is tried twice before it closes a stage.
+    Raises StageError when the folder cannot be read.
     """
     stage = load_stage(folder)
     report = Report(stage.name, stage.hash)
@@ -35,7 +36,7 @@ def prove(
         if to_database:
             total = number_of_checks(stage, brief=brief)
             watchers.append(Progress(stage, total, shipped=giving_way is not None and is_shipped(stage)))
-        report = verify(folder, sandbox, brief=brief, watch=_all(watchers), jobs=jobs, giving_way=giving_way, only=only)
+        report = verify(stage, sandbox, brief=brief, watch=_all(watchers), jobs=jobs, giving_way=giving_way, only=only)
         if report.ok:
             break
     if to_database:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 from kernelgate.calibration import calibrations
 from kernelgate.protocol import Result
 from kernelgate.reasons import Reason
-from kernelgate.stage_folders import load_stage
 from kernelgate.stages import Backend, Example, Expectation, Ranking, Stage, StageError
 from kernelgate.verdicts import Verdict
 from worker.backends import choose
@@ -52,7 +50,7 @@ class Report:
 
 
 def verify(
-    folder: Path,
+    stage: Stage,
     sandbox: Sandbox,
     *,
     brief: bool = False,
@@ -69,9 +67,7 @@ def verify(
     giving_way: whom a single job lets go first; the sandbox has to end what runs for it (`open_sandbox`).
     brief: where the stage is emulated here, one file of each kind instead of all, long cases only where short ones do not
     show what must be shown: minutes of processor time instead of a quarter of an hour.
-    Raises StageError when the folder cannot be read.
     """
-    stage = load_stage(folder)
     report = Report(stage.name, stage.hash)
     with GradingPool(sandbox, jobs, giving_way) as pool:
         for check in _checks(stage, pool, brief=is_brief(stage, brief), only=only):

@@ -24,7 +24,7 @@ def test_what_the_grader_raises_is_a_failed_check_with_file_and_line(tmp_path: P
     folder = long_form("scaling", tmp_path)
     grader = folder / "grader.py"
     grader.write_text(grader.read_text().replace('inputs["x"]', 'inputs["z"]'))
-    report = verify(folder, sandbox)
+    report = verify(load_stage(folder), sandbox)
     assert [check.name for check in report.checks] == ["agreement"], "nothing is graded where the grader is broken"
     assert not report.ok
     line = next(at for at, text in enumerate(grader.read_text().splitlines(), 1) if 'inputs["z"]' in text)
@@ -101,20 +101,22 @@ def test_a_baseline_is_graded_before_it_times_anything(tmp_path: Path, sandbox: 
     shutil.copy(folder / "solution" / "histogram.cu", folder / "starter")
     stage = folder / "stage.py"
     stage.write_text(stage.read_text().replace('language = "cuda"', 'language, gate = "cuda", 1.5'))
-    (check,) = [each for each in verify(folder, sandbox, only="baseline").checks if each.name == "baseline.cu"]
+    (check,) = [
+        each for each in verify(load_stage(folder), sandbox, only="baseline").checks if each.name == "baseline.cu"
+    ]
     assert not check.ok
     assert "compile_error" in check.detail
     assert "it must be right before it times anything" in check.detail
 
 
 def test_one_check_alone(tmp_path: Path, sandbox: Sandbox) -> None:
-    report = verify(long_form("scaling", tmp_path), sandbox, only="starter")
+    report = verify(load_stage(long_form("scaling", tmp_path)), sandbox, only="starter")
     assert [check.name for check in report.checks] == ["agreement", "starter"]
 
 
 def test_derived_tolerances_are_shown_to_the_author(tmp_path: Path, sandbox: Sandbox) -> None:
     folder = Path(shutil.copytree(ROOT / "tests" / "stages" / "top_rows", tmp_path / "top_rows"))
-    report = verify(folder, sandbox, only="tolerances")
+    report = verify(load_stage(folder), sandbox, only="tolerances")
     assert [check.name for check in report.checks] == ["agreement", "tolerances"]
     assert "places: by_hand 0 + 0·|want|" in report.checks[1].detail
 

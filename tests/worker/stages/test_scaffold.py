@@ -22,7 +22,7 @@ def test_a_new_stage_is_green(tmp_path: Path, sandbox: Sandbox, language: str) -
     folder = scaffold("row_scale", tmp_path, language)
     if not gradable(load_stage(folder)):
         pytest.skip(f"nothing here grades {language}")
-    report = verify(folder, sandbox)
+    report = verify(load_stage(folder), sandbox)
     assert report.ok, [check for check in report.checks if not check.ok]
     assert len(report.checks) >= 7
 

@@ -29,9 +29,9 @@ def test_every_kind_is_here() -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", KINDS)
 def test_a_stage_in_one_file_keeps_its_promises(sandbox: Sandbox, name: str) -> None:
-    folder = ROOT / "tests" / "stages" / name
-    if not gradable(load_stage(folder)):
+    stage = load_stage(ROOT / "tests" / "stages" / name)
+    if not gradable(stage):
         pytest.skip(f"this machine has none of the backends of {name}")
-    report = verify(folder, sandbox, brief=True)
+    report = verify(stage, sandbox, brief=True)
     assert [f"{check.name}: {check.detail}" for check in report.checks if not check.ok] == []
     assert len(report.checks) >= 6

@@ -24,7 +24,7 @@ def failures(report: Report) -> list[str]:
 
 
 def test_a_new_stage_verifies(folder: Path, sandbox: Sandbox) -> None:
-    report = verify(folder, sandbox)
+    report = verify(load_stage(folder), sandbox)
     assert failures(report) == []
     assert len(report.checks) == number_of_checks(load_stage(folder), brief=False)
     assert {"mistake forgot_y", "solution", "starter"} <= {check.name for check in report.checks}
@@ -32,10 +32,10 @@ def test_a_new_stage_verifies(folder: Path, sandbox: Sandbox) -> None:
 
 def test_several_at_once_find_the_same_in_the_same_order(folder: Path, sandbox: Sandbox) -> None:
     seen: list[str] = []
-    report = verify(folder, sandbox, watch=lambda check: seen.append(check.name), jobs=2)
+    report = verify(load_stage(folder), sandbox, watch=lambda check: seen.append(check.name), jobs=2)
     assert failures(report) == []
     assert seen == [check.name for check in report.checks]
-    assert seen == [check.name for check in verify(folder, sandbox).checks]
+    assert seen == [check.name for check in verify(load_stage(folder), sandbox).checks]
 
 
 def _replace(name: str, old: str, new: str) -> Callable[[Path], None]:
@@ -86,7 +86,7 @@ SPOILED = {
 def test_what_is_wrong_with_a_stage_is_found(folder: Path, sandbox: Sandbox, how: str) -> None:
     change, expected = SPOILED[how]
     change(folder)
-    assert expected in failures(verify(folder, sandbox))
+    assert expected in failures(verify(load_stage(folder), sandbox))
 
 
 def test_every_shipped_stage_can_be_read(graders: Path) -> None:
