@@ -47,6 +47,7 @@ from api.routes import (
     stages,
     submissions,
     submit,
+    talking,
 )
 from kernelgate import __version__
 from kernelgate.settings import settings
@@ -121,6 +122,7 @@ def create_app() -> FastAPI:
         course_marks,
         course_exports,
         contests,
+        talking,
         admin_grading,
         admin,
         health,

@@ -87,6 +87,7 @@ KINDS: dict[str, Kind] = {
     ),
     "too_many_pending": Kind(429, "Too many submissions are pending", "Wait for one to finish, or cancel one."),
     "quota_used": Kind(429, "The course's quota is used up", "Wait as Retry-After says."),
+    "too_many_messages": Kind(429, "Too many messages within the hour", "Wait as Retry-After says."),
     "too_many_per_hour": Kind(429, "Too many submissions within the hour", "Wait as Retry-After says."),
     "too_many_tokens_per_hour": Kind(429, "Too many tokens within the hour", "Wait as Retry-After says."),
     "too_many_sign_ups": Kind(429, "Too many new accounts from one address", "Wait as Retry-After says."),

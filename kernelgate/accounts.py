@@ -16,7 +16,9 @@ from typing import Any
 from sqlalchemy import delete, func, select, text, tuple_, update
 from sqlalchemy.orm import Session
 
+from kernelgate.contests import ContestStart
 from kernelgate.models import Audit, Extension, Invite, Member, Override, Role, Scope, Submission, Token, User, now
+from kernelgate.talk import Comment, Question
 
 HANDLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,38}")
 TOKEN_PREFIX = "kg_"  # noqa: S105 - lets secret scanners find a leaked token; it is no secret itself
@@ -171,7 +173,9 @@ def merge_users(session: Session, user: User, into: User) -> int:
             update(Submission).where(theirs).values(user_id=into.id, idempotency_key=None).returning(Submission.id)
         ).all()
     )
-    for model in (Member, Extension, Override):
+    for said in (Comment, Question):
+        session.execute(update(said).where(said.user_id == user.id).values(user_id=into.id))
+    for model in (Member, Extension, Override, ContestStart):
         kept = select(*(_place(model))).where(model.user_id == into.id)
         twice = tuple_(*_place(model)).in_(kept)
         session.execute(update(model).where(model.user_id == user.id, ~twice).values(user_id=into.id))
@@ -181,9 +185,9 @@ def merge_users(session: Session, user: User, into: User) -> int:
     return moved
 
 
-def _place(model: type[Member | Extension | Override]) -> list[Any]:
+def _place(model: type[Member | Extension | Override | ContestStart]) -> list[Any]:
     """What a person has one row for: a course, or a stage of one."""
-    return [model.course_id] if model is Member else [model.course_id, model.stage]  # type: ignore[union-attr]
+    return [model.course_id, model.stage] if model in (Extension, Override) else [model.course_id]
 
 
 def delete_user(session: Session, user: User) -> int:

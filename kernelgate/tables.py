@@ -1,7 +1,7 @@
 """All tables: who imports this has every one of them in `metadata`."""
 
-from kernelgate import contests, models
+from kernelgate import contests, models, talk
 
 metadata = models.Base.metadata
 
-__all__ = ["contests", "metadata", "models"]
+__all__ = ["contests", "metadata", "models", "talk"]

@@ -17,6 +17,7 @@ from api.pages import (
     sources,
     stages,
     submissions,
+    talking,
 )
 from api.pages.site import wellknown
 from api.pages.site.problems import problem_page
@@ -35,6 +36,7 @@ for module in (
     course_grid,
     course_similarity,
     contests,
+    talking,
     admin,
     admin_grading,
     docs,

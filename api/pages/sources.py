@@ -15,6 +15,7 @@ from api.dependencies import StageCatalog, SubmissionId, Viewer
 from api.negotiation import HtmlRoute
 from api.pages.drawings.comparing import Compared, Graded, compared
 from api.pages.site.environment import page
+from api.pages.talking import talk_of
 from api.pages.text.changes import changes
 from api.pages.text.faults import faults
 from api.pages.text.highlighting import numbered
@@ -49,6 +50,7 @@ def source_page(request: Request, id: SubmissionId, viewer: Viewer, catalog: Sta
         earlier = _earlier(database, submission) if viewer and viewer.user_id == submission.user_id else []
         other = _other(database, against, stage, viewer, catalog) if against else None
         compared = _compared(database, submission, against) if other is not None else None
+        talk = talk_of(database, viewer, submission)
     language = stage.spec.language if stage else "text"
     source = submission.source.decode("utf-8", "replace")
     marked = faults(Result.model_validate(row.body), submission.filename, source) if row is not None else []
@@ -63,6 +65,7 @@ def source_page(request: Request, id: SubmissionId, viewer: Viewer, catalog: Sta
         stage_title=stage.spec.title if stage else submission.stage,
         lines=numbered(submission.source, language),
         marked={fault.line: fault.message for fault in marked},
+        talk=talk,
         against=against,
         comparable=comparable,
         compared=compared,

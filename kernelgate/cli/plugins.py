@@ -16,6 +16,7 @@ BUILT_IN = (
     ("login", "kernelgate.cli.login:commands"),
     ("courses", "kernelgate.cli.course_marks:commands"),
     ("contests", "kernelgate.cli.course_contest:commands"),
+    ("talking", "kernelgate.cli.talking:commands"),
     ("accounts", "kernelgate.cli.accounts:commands"),
 )
 """Our own plug-ins, in the form of an entry point: (name, "module:attribute")."""
@@ -24,7 +25,7 @@ _OFFLINE = {"user": "accounts", "token": "accounts", "invite": "accounts"}
 
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Submit", ("submit", "run", "result", "cancel", "stages", "leaderboard", "login", "logout")),
-    ("Teach", ("course",)),
+    ("Teach", ("course", "comments", "comment")),
     ("On this machine", ("check", "bench", "stage", "doctor")),
     ("Run the service", ("up", "serve", "worker", "migrate", "settings")),
     ("Accounts (on the database)", ("user", "token", "invite")),

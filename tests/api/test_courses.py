@@ -102,9 +102,15 @@ DOINGS = (
     Doing("POST", "/courses/{course}/contest", INSTRUCTOR, {"starts_at": later(days=-9), "ends_at": later(days=1)}),
     Doing("POST", "/courses/{course}/contest/remove", INSTRUCTOR, {}),
     Doing("POST", "/courses/{course}/contest/reveal", STAFF, {"what": "all"}),
+    Doing("GET", "/courses/{course}/questions", MEMBER),
+    Doing("POST", "/courses/{course}/questions", MEMBER, {"text": "Why?", "stage": "double"}),
+    Doing("POST", "/courses/{course}/questions/{number}/answer", STAFF, {"text": "Because."}),
 )
-ELSEWHERE = {"GET /courses", "POST /courses", "POST /join/{secret}", "POST /courses/{course}/contest/start"}
-"""Routes that are of no one course, or for members and nobody above them; tests of their own."""
+ELSEWHERE = {
+    "GET /courses", "POST /courses", "POST /join/{secret}",
+    "POST /courses/{course}/contest/start", "POST /courses/{course}/feed",
+}  # fmt: skip
+"""Routes that are of no one course, or for those alone who have a seat; tests of their own."""
 
 
 def test_the_table_has_every_route_of_courses() -> None:
@@ -130,7 +136,9 @@ def people(api: Api) -> dict[str, httpx.Client]:
 
 def addressed(doing: Doing, course: str, admin: httpx.Client, made: str) -> str:
     number = "1"
-    if "{number}" in doing.path:
+    if "/questions/{number}" in doing.path:
+        number = str(admin.post(f"/courses/{course}/questions", json={"text": "Old?"}).json()["id"])
+    elif "{number}" in doing.path:
         number = str(admin.post(f"/courses/{course}/announcements", json={"text": "Old."}).json()["id"])
     return doing.path.format(course=course, stage="double", handle="mia", id=made, number=number)
 
