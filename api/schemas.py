@@ -135,6 +135,8 @@ class StageSummary(BaseModel):
     summary: str
     path: str
     order: int
+    needs: list[str] = Field(description="What a reader comes from: names of stages, anything else in words. Advice.")
+    hours: str = Field(description="A newcomer's hours, roughly: `2`, `8 to 12`; empty where nothing is stated.")
     language: str
     file: str = Field(description="The name of the submitted file.")
     hash: str = Field(description="The version that lies on disk.")

@@ -92,9 +92,10 @@ def stage_summary(stage: Stage, standing: Standing) -> StageSummary:
 def _stage_fields(stage: Stage, standing: Standing) -> dict[str, object]:
     spec = stage.spec
     closed = standing.why_closed(stage)
-    shared = ("title", "summary", "path", "order", "language", "file", "ranking", "gate")
+    shared = ("title", "summary", "path", "order", "hours", "language", "file", "ranking", "gate")
     return {
         **{name: getattr(spec, name) for name in shared},
+        "needs": list(spec.needs),
         "name": stage.name,
         "hash": stage.hash,
         "open": standing.open,

@@ -12,6 +12,8 @@ from kernelgate.seams import CHANGED, DTYPES, OF_THE_CASE, Argument, SeamError, 
 from kernelgate.stage_source import Source, StageFileError, literal_of
 
 PASSED_ON = (
+    "needs",
+    "hours",
     "ranking",
     "measured",
     "sources",

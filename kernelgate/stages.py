@@ -255,6 +255,13 @@ class Spec(Strict):
     summary: str
     path: str
     order: int
+    needs: tuple[str, ...] = Field(
+        (),
+        description="What a reader comes from: stages by their folders' names, anything else in words. Advice, no lock.",
+    )
+    hours: str = Field(
+        "", pattern=r"^(\d{1,3}( to \d{1,3})?)?$", description="A newcomer's hours, roughly: `2`, `8 to 12`."
+    )
     language: str
     file: str = Field(pattern=rf"^[a-z][a-z0-9_]*\.({SUFFIXES})$", description="The name of the submitted file.")
     backends: tuple[Backend, ...] = Field(min_length=1)

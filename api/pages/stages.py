@@ -26,6 +26,7 @@ from api.source import size_limit
 from api.submissions import Sent, create, find
 from api.submitted import read_submission
 from api.views import stage_view
+from kernelgate.course import builds_on, leads_to
 from kernelgate.db import transaction
 from kernelgate.models import Submission
 from kernelgate.stages import Stage
@@ -42,7 +43,7 @@ def stage_page(request: Request, stage: StageName, viewer: Viewer, catalog: Stag
     loaded = _loaded(request, earlier or beside or "", viewer, catalog) if earlier or beside else None
     if loaded is not None and not earlier:
         loaded = loaded._replace(source=None)
-    return _show(request, found, viewer, loaded=loaded)
+    return _show(request, found, viewer, catalog, loaded=loaded)
 
 
 @router.get("/stages/{stage}/solution")
@@ -79,6 +80,7 @@ def _show(
     request: Request,
     stage: Stage,
     viewer: Identity | None,
+    catalog: Catalog,
     *,
     loaded: Loaded | None = None,
     problem: Refusal | None = None,
@@ -94,6 +96,8 @@ def _show(
         **(beside or {}),
         "stage": view,
         "lesson": render_lesson(stage.name, stage.text("lesson.md")),
+        "builds_on": builds_on(stage, catalog.stages()),
+        "leads_to": leads_to(stage, catalog.stages()),
         "signature": highlight(stage.spec.seam.signature, stage.spec.language),
         "done_when": stage.spec.done_when,
         "downloads": [name for name in view.files if not name.startswith("figures/")],
@@ -134,7 +138,7 @@ async def submit(request: Request, viewer: Submitter, catalog: StageCatalog, bel
         upload, text = fields.get("file"), fields.get("source")
         chosen = isinstance(upload, Upload) and bool(upload.filename)
         kept = text if isinstance(text, str) and not chosen else None
-        return await run_in_threadpool(_refused, request, stage, viewer, kept, refusal)
+        return await run_in_threadpool(_refused, request, stage, viewer, catalog, kept, refusal)
     bell.ring(submission.id, submission.queue)
     return RedirectResponse(f"/submissions/{submission.id}", 303)
 
@@ -144,9 +148,11 @@ def _store(viewer: Identity, sent: Sent, catalog: Catalog) -> Submission:
         return create(database, viewer, sent, catalog)[0]
 
 
-def _refused(request: Request, stage: Stage, viewer: Identity, source: str | None, refusal: Refusal) -> Response:
+def _refused(
+    request: Request, stage: Stage, viewer: Identity, catalog: Catalog, source: str | None, refusal: Refusal
+) -> Response:
     kept = Loaded(source) if source is not None else None
-    response = _show(request, stage, viewer, loaded=kept, problem=refusal)
+    response = _show(request, stage, viewer, catalog, loaded=kept, problem=refusal)
     response.headers.update(refusal.headers)
     return response
 
@@ -163,13 +169,13 @@ async def check_answer(
     if not 0 <= index < len(items) or items[index].answer is None:
         raise Refusal("not_found", f"Item {index} of this stage's list has no answer to check.")
     right = same_answer(given, items[index].answer or "")
-    return await run_in_threadpool(_answered, request, found, viewer, {index: right}, given)
+    return await run_in_threadpool(_answered, request, found, viewer, catalog, {index: right}, given)
 
 
 def _answered(
-    request: Request, stage: Stage, viewer: Identity | None, answered: dict[int, bool], given: str
+    request: Request, stage: Stage, viewer: Identity | None, catalog: Catalog, answered: dict[int, bool], given: str
 ) -> Response:
-    return _show(request, stage, viewer, answered=answered, given=given)
+    return _show(request, stage, viewer, catalog, answered=answered, given=given)
 
 
 def same_answer(given: str, wanted: str) -> bool:

@@ -6,6 +6,7 @@ from kernelgate.inputs import mixture, normal
 
 title = "Exact attention"
 path, order = "Decoder block", 5
+needs, hours = ("rms_norm", "qkv_projection"), "4"
 language = "cuda"
 file = "attention.cu"
 gate = 2.5

@@ -11,6 +11,7 @@ from kernelgate.settings import settings
 
 title = "Online attention: the capstone"
 path, order = "Decoder block", 6
+needs, hours = ("exact_attention", "online_softmax_rows"), "8 to 12"
 language = "cuda"
 file = "attention.cu"
 gate = 1.8

@@ -8,6 +8,7 @@ from kernelgate.protocol import Table
 
 title = "Online softmax"
 path, order = "Attention", 1
+needs, hours = ("PyTorch",), "3"
 language = "pytorch"
 seam = (
     "online_softmax_update(row_max: T[rows], normalizer: T[rows], numerator: T[rows, dims], scores: T[rows, keys],"

@@ -6,6 +6,7 @@ from kernelgate.inputs import mixture, normal
 
 title = "Online softmax of rows"
 path, order = "Reductions", 3
+needs, hours = ("softmax_three_pass",), "3"
 language = "cuda"
 seam = (
     "onlineSoftmaxRows(x: f32[rows, width], v: f32[width], rows: int, width: int)"

@@ -6,6 +6,7 @@ from kernelgate.inputs import mixture, normal
 
 title = "Packed QKV projection"
 path, order = "Decoder block", 3
+needs, hours = ("rms_norm",), "4"
 language = "cuda"
 gate = 1.4
 seam = "projectQkv(x: f32[tokens, width], w: f32[slab, width], tokens: int, width: int, slab: int) -> qkv: f32[tokens, slab]"

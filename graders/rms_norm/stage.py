@@ -6,6 +6,7 @@ from kernelgate.inputs import mixture, normal
 
 title = "RMSNorm"
 path, order = "Decoder block", 1
+needs, hours = ("C++",), "2"
 language = "cuda"
 gate = 2.0
 seam = "rmsNorm(x: f32[rows, width], w: f32[width], rows: int, width: int, eps: float) -> y: f32[rows, width]"

@@ -6,6 +6,7 @@ from kernelgate.inputs import mixture, normal
 
 title = "RoPE in place"
 path, order = "Decoder block", 4
+needs, hours = ("swiglu",), "2"
 language = "cuda"
 seam = (
     "ropeInPlace(inout qkv: f32[tokens, heads * dim + 2 * kv_heads * dim],"

@@ -6,6 +6,7 @@ from kernelgate.inputs import mixture, normal, uniform
 
 title = "Row sums"
 path, order = "Reductions", 1
+needs, hours = ("C++",), "1"
 language = "cuda"
 seam = "rowSum(x: f32[rows, width], rows: int, width: int) -> y: f32[rows]"
 work = "rows * width"

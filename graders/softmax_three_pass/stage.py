@@ -6,6 +6,7 @@ from kernelgate.inputs import mixture, normal
 
 title = "Softmax in three passes"
 path, order = "Reductions", 2
+needs, hours = ("row_sum",), "2"
 language = "cuda"
 seam = "softmaxRows(x: f32[rows, width], rows: int, width: int) -> y: f32[rows, width]"
 work = "5 * rows * width"

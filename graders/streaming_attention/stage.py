@@ -10,6 +10,7 @@ from kernelgate.protocol import Table
 
 title = "Streaming attention"
 path, order = "Triton", 4
+needs, hours = ("triton_matmul", "triton_row_softmax", "online_softmax"), "10"
 language = "triton"
 seam = (
     "streaming_attention(q: T[rows, dim], k: T[rows, dim], v: T[rows, dim], *, causal: bool = False, block_n: int = 32)"

@@ -6,6 +6,7 @@ from kernelgate.inputs import mixture, normal
 
 title = "SwiGLU"
 path, order = "Decoder block", 2
+needs, hours = ("rms_norm",), "1"
 language = "cuda"
 seam = "swiGlu(packed: f32[tokens, 2 * width], tokens: int, width: int) -> y: f32[tokens, width]"
 work = "4 * tokens * width"

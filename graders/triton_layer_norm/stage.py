@@ -6,6 +6,7 @@ from kernelgate.inputs import mixture, normal, uniform
 
 title = "Layer norm in Triton"
 path, order = "Triton", 3
+needs, hours = ("triton_row_softmax",), "2"
 language = "triton"
 seam = "triton_layer_norm(x: T[rows, width], w: T[width], b: T[width], eps: float) -> y: T[rows, width]"
 work = "8 * rows * width"

@@ -6,6 +6,7 @@ from kernelgate.inputs import mixture, normal
 
 title = "Tiled matrix product"
 path, order = "Triton", 1
+needs, hours = ("Python",), "3"
 language = "triton"
 seam = "triton_matmul(a: T[m, k], b: T[k, n]) -> c: T[m, n]"
 work = "2 * m * n * k"

@@ -6,6 +6,7 @@ from kernelgate.inputs import mixture, normal
 
 title = "Row softmax in Triton"
 path, order = "Triton", 2
+needs, hours = ("triton_matmul",), "2"
 language = "triton"
 seam = "triton_row_softmax(x: T[rows, columns]) -> y: T[rows, columns]"
 work = "5 * rows * columns"
