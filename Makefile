@@ -99,7 +99,7 @@ COMPILE := ../$(BIN)/pip-compile --quiet --strip-extras --no-emit-find-links --n
 lock: $(DEV)
 	cd requirements && CUSTOM_COMPILE_COMMAND='make lock' $(COMPILE) --output-file=build.txt build.in
 	cd requirements && CUSTOM_COMPILE_COMMAND='make lock' $(COMPILE) --constraint=build.txt \
-	  --extra=embedded --extra=build --output-file=service.txt ../pyproject.toml
+	  --extra=service --extra=embedded --extra=build --output-file=service.txt ../pyproject.toml
 	cd requirements && CUSTOM_COMPILE_COMMAND='make lock' $(COMPILE) --output-file=dev.txt dev.in
 	cd requirements && CUSTOM_COMPILE_COMMAND='make lock' $(COMPILE) --output-file=gpu.txt gpu.in
 	cd requirements && CUSTOM_COMPILE_COMMAND='make lock' $(COMPILE) --output-file=cuda.txt cuda.in

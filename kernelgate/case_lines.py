@@ -95,6 +95,18 @@ def read(text: str, known: Collection[str]) -> list[CaseLine]:
     return cases
 
 
+def public(text: str, *, timed: bool) -> list[str]:
+    """The lines without hidden cases. Not timed: without what is for timed calls alone, and no case is measured."""
+    left = []
+    lines = text.splitlines()
+    for at, name, _, marks in _lines(text):
+        if "hidden" in marks or (name == TIMED and not timed):
+            continue
+        line = lines[at - 1]
+        left.append(line if timed else re.sub(r"(?<=\s)measured(?=\s|$)", "", line).rstrip())
+    return left
+
+
 def _by_dtype(name: str, values: dict[str, Value]) -> Iterator[tuple[str, dict[str, Value]]]:
     """`dtype=f32,f64` makes a case of each: NAME, and NAME_f64."""
     dtype = values.get("dtype")

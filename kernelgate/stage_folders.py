@@ -21,7 +21,7 @@ from kernelgate.stages import SUFFIXES, Spec, Stage, StageError, first_error
 from kernelgate.verdicts import Verdict
 
 MAX_TEXT = 1 << 20
-_FILES = re.compile(
+FILES = re.compile(
     r"stage\.(toml|py)|lesson\.md|grader\.py|drawn\.py|driver\.py|baseline\.(cu|py)|submissions/expected\.toml|"
     r"calibration/[a-z0-9_]+\.json|"
     rf"(starter|solution|provided)/[a-z0-9_]+\.({SUFFIXES}|cuh|h)|figures/[a-z0-9_]+\.svg|"
@@ -31,14 +31,18 @@ _REQUIRED = ("stage.toml", "lesson.md", "grader.py")
 _REPLACED = ("stage.toml", "grader.py", "drawn.py", "driver.py")
 """What a stage.py takes the place of; a driver.py has the ways of calling that a stage.py speaks of."""
 DRIVER = "driver.py"
+PULLED = Path(".kernelgate")
+"""Where stages that were pulled from a server lie, in the folder that one works in."""
 
 
-def load_stage(folder: Path) -> Stage:
-    """Reads and checks one stage folder. Raises StageError."""
+def load_stage(folder: Path, *, pulled: bool = False) -> Stage:
+    """Reads and checks one stage folder. pulled: the public part of a stage will do. Raises StageError."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", folder.name):
         raise StageError(f"stage folder {folder.name!r}: the name is lower-case letters, digits and '_', at most 63")
     files = dict(_read_files(folder))
     stage = _short(folder, files) if stage_file.FILE in files else _long(folder, files)
+    if stage.spec.pulled and not pulled:
+        raise StageError(f"stage {stage.name}: it is the public part of a stage, which has no solution to prove it by")
     _check_files(stage)
     return stage
 
@@ -104,7 +108,7 @@ def _apply(edit: Edit, spec: Spec, files: Mapping[str, bytes]) -> bytes:
 def _check_files(stage: Stage) -> None:
     """What the spec speaks of is there."""
     spec, files, name = stage.spec, stage.files, stage.name
-    for folder_name in ("starter", "solution"):
+    for folder_name in ("starter",) if spec.pulled else ("starter", "solution"):
         if f"{folder_name}/{spec.file}" not in files:
             raise StageError(f"stage {name}: {folder_name}/{spec.file} is missing")
     baseline = f"baseline{spec.suffix}"
@@ -129,7 +133,7 @@ def _read_files(folder: Path) -> Iterator[tuple[str, bytes]]:
         name = path.relative_to(folder).as_posix()
         if "__pycache__" in name or path.is_dir():
             continue
-        if path.is_symlink() or not _FILES.fullmatch(name):
+        if path.is_symlink() or not FILES.fullmatch(name):
             raise StageError(
                 f"stage {folder.name}: unknown file {name!r}; see docs/stage-reference.md for the files a stage has"
             )

@@ -22,6 +22,7 @@ PASSED_ON = (
     "calibrated",
     "evidence",
     "draft",
+    "pulled",
     "backends",
     "probe",
 )

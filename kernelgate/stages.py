@@ -248,7 +248,8 @@ PROBE = r"linear in (?P<name>\w+)(\[:, (?P<first>\d+):(?P<last>\d+)\])?( by (?P<
 class Spec(Strict):
     """What `stage.toml` holds, or `stage.py` says.
 
-    draft: students do not see it. short: it was read from a stage.py, which derives the tolerances that are not stated.
+    draft: students do not see it. pulled: it is the public part of a server's stage.
+    short: it was read from a stage.py, which derives the tolerances that are not stated.
     """
 
     title: str
@@ -272,6 +273,7 @@ class Spec(Strict):
         Measured.MEAN, description="What counts of several measured cases: their geometric mean, or the worst."
     )
     draft: bool = False
+    pulled: bool = False
     short: bool = False
     races: RaceVerdict = Verdict.WRONG_ANSWER
     repeatable: Repeatable = "bits"

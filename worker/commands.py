@@ -133,17 +133,22 @@ def check(stage: str, file: Path, as_json: bool, seed: str, case: str, quick: bo
 
 
 def find_stage(name: str) -> Stage:
-    """A stage by its name, or by the path of its folder. Raises click.UsageError naming what there is."""
+    """A stage by its name, first of all one that was pulled into this folder, or by the path of its folder.
+
+    Raises click.UsageError naming what there is.
+    """
     from kernelgate.settings import settings
-    from kernelgate.stage_folders import load_stage, load_stages
+    from kernelgate.stage_folders import PULLED, load_stage, load_stages
     from kernelgate.stages import StageError
 
-    folder = Path(name) if "/" in name else settings().graders_dir / name
+    pulled = PULLED / name
+    folder = Path(name) if "/" in name else pulled if pulled.is_dir() else settings().graders_dir / name
     try:
-        return load_stage(folder.resolve())
+        return load_stage(folder.resolve(), pulled=True)
     except StageError as error:
-        known = ", ".join(load_stages(settings().graders_dir)[0]) or "none"
-        raise click.UsageError(f"{error} (stages in {settings().graders_dir}: {known})") from error
+        graders = settings().graders_dir
+        known = ", ".join(load_stages(graders)[0] if graders.is_dir() else ()) or "none"
+        raise click.UsageError(f"{error} (stages in {graders}: {known})") from error
 
 
 @click.group()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+
 from fastapi import APIRouter, Response
 from starlette.responses import PlainTextResponse
 
@@ -11,6 +14,7 @@ from api.problems import Refusal, documented
 from api.schemas import StageSummary, StageView
 from api.views import downloads, stage_summary, stage_view
 from kernelgate.db import transaction
+from kernelgate.public_part import public_files
 
 router = APIRouter(prefix="/stages", tags=["stages"])
 _UNKNOWN = documented("unknown_stage")
@@ -42,6 +46,31 @@ def get_stage(name: StageName, catalog: StageCatalog) -> StageView:
 def get_lesson(name: StageName, catalog: StageCatalog) -> Response:
     """Formulas are LaTeX between `$`. A browser gets the page instead."""
     return Response(catalog.stage(name, field="path.name").text("lesson.md"), media_type="text/markdown; charset=utf-8")
+
+
+@router.get(
+    "/{name}/bundle",
+    summary="Download the public part of a stage",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "A zip archive.",
+            "content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}},
+        },
+        **documented("unknown_stage"),
+    },
+)
+def get_bundle(name: StageName, catalog: StageCatalog) -> Response:
+    """Starter, provided files, lesson and figures, and what `kernelgate check` judges by: the reference, the listed and drawn
+    cases, the named mistakes. No solution, no test submission, no hidden case. `kernelgate pull` unpacks it.
+    """
+    stage = catalog.stage(name, field="path.name")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for path, body in sorted(public_files(stage).items()):
+            bundle.writestr(zipfile.ZipInfo(path), body)
+    headers = {"Content-Disposition": f'attachment; filename="{stage.name}.zip"'}
+    return Response(packed.getvalue(), media_type="application/zip", headers=headers)
 
 
 @router.get(

@@ -13,6 +13,7 @@ GROUP = "kernelgate.commands"
 BUILT_IN = (
     ("client", "kernelgate.cli.submitting:commands"),
     ("reading", "kernelgate.cli.reading:commands"),
+    ("pulling", "kernelgate.cli.pulling:commands"),
     ("login", "kernelgate.cli.login:commands"),
     ("courses", "kernelgate.cli.course_marks:commands"),
     ("contests", "kernelgate.cli.course_contest:commands"),
@@ -26,7 +27,7 @@ _OFFLINE = {"user": "accounts", "token": "accounts", "invite": "accounts"}
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Submit", ("submit", "run", "result", "cancel", "stages", "leaderboard", "login", "logout")),
     ("Teach", ("course", "comments", "comment")),
-    ("On this machine", ("check", "bench", "stage", "doctor")),
+    ("On this machine", ("pull", "check", "bench", "stage", "doctor")),
     ("Run the service", ("up", "serve", "worker", "migrate", "settings")),
     ("Accounts (on the database)", ("user", "token", "invite")),
 )

@@ -279,3 +279,16 @@ def test_events_are_parsed_as_the_standard_says() -> None:
     assert list(parse_events(iter(lines))) == [{"id": 1, "kind": "x"}]
     with pytest.raises(ValueError, match="no object"):
         list(parse_events(iter(["data: 1", ""])))
+
+
+def test_a_stage_is_pulled_and_found_by_check(api: Api, signed_in: Callable[[str], Cli]) -> None:
+    cli = signed_in("puller")
+    shown = cli.run("pull", "double")
+    assert shown.returncode == 0, shown.stderr
+    assert (cli.home / "double" / "double.py").read_text() == (
+        api.graders / "double" / "starter" / "double.py"
+    ).read_text()
+    assert "The server keeps this stage's reference" in shown.stdout, "it has a grader.py, which is not taken apart"
+    missing = cli.run("pull", "dubble")
+    assert missing.returncode == Exit.REFUSED
+    assert "Did you mean double?" in missing.stderr
