@@ -45,16 +45,29 @@ LONGEST_FIRST = (
     "tests/exploits/test_corpus.py",
     "tests/exploits/test_fuzz.py",
     "tests/graders/test_promises.py",
+    "tests/browser",
     "tests/worker/emulator/ptx/test_public.py",
     "tests/worker/emulator/test_backend.py",
     "tests/worker/emulator",
     "tests/embedded",
-    "tests/browser",
 )
 """What several test processes begin with, so that none of them is left with it at the end."""
-SHARING = {"tests/exploits/test_fuzz.py": "tests/exploits/test_corpus.py"}
-"""Files that share a service with another file, and stay in its process."""
-APART = LONGEST_FIRST[2:5]
+ATTACKED, SERVED = "the attacked service", "the service"
+SHARING = {
+    "tests/exploits/test_corpus.py": ATTACKED,
+    "tests/exploits/test_fuzz.py": ATTACKED,
+    "tests/browser/": SERVED,
+    "tests/cli/test_service.py": SERVED,
+    "tests/exploits/test_web.py": SERVED,
+    "tests/front_door/": SERVED,
+    "tests/worker/emulator/test_service.py": SERVED,
+}
+"""Files that share a service, and stay in one process: each start of one takes 15 s of processor time."""
+APART = (
+    "tests/graders/test_promises.py",
+    "tests/worker/emulator/ptx/test_public.py",
+    "tests/worker/emulator/test_backend.py",
+)
 """Files whose tests are long, and share nothing that is slow to make: each test may run in any process."""
 _numbers = count(1)
 
@@ -72,7 +85,8 @@ class ByFile(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return nodeid if file in APART else SHARING.get(file, file)
+        shared = next((service for start, service in SHARING.items() if file.startswith(start)), file)
+        return nodeid if file in APART else shared
 
 
 @pytest.hookimpl(optionalhook=True)
