@@ -48,7 +48,9 @@ from api.routes import (
     submissions,
     submit,
     talking,
+    webhooks,
 )
+from api.webhooks.courier import Courier
 from kernelgate import __version__
 from kernelgate.settings import settings
 
@@ -79,7 +81,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = _THREADS
     app.state.hub.start()
     app.state.doorbell.start()
+    app.state.courier.start()
     yield
+    app.state.courier.stop()
     await app.state.hub.stop()
     await anyio.to_thread.run_sync(app.state.doorbell.stop)
 
@@ -99,6 +103,7 @@ def create_app() -> FastAPI:
     app.state.streams = Streams()
     app.state.hub = Hub()
     app.state.doorbell = Doorbell()
+    app.state.courier = Courier()
     app.state.metrics = Metrics(lambda: app.state.streams.total)
     app.state.problem_page = problem_page
     app.add_middleware(BodyLimit, limit=body_limit)
@@ -123,6 +128,7 @@ def create_app() -> FastAPI:
         course_exports,
         contests,
         talking,
+        webhooks,
         admin_grading,
         admin,
         health,

@@ -67,6 +67,7 @@ KINDS: dict[str, Kind] = {
     "no_own_start": Kind(409, "There is no start of your own", "Take part on the contest's own clock."),
     "contest_runs": Kind(409, "The contest is not over", "Wait until it ends."),
     "course_taken": Kind(409, "There is a course of that name", "Choose another name."),
+    "too_many_webhooks": Kind(409, "Too many webhooks", "Remove one that is not needed."),
     "last_instructor": Kind(409, "Nobody would be left to instruct", "Make another member an instructor first."),
     "not_held": Kind(409, "The submission is not held", "List those that are under /admin/held."),
     "already_final": Kind(409, "The submission is finished", "Submit again if you want another verdict."),

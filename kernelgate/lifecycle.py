@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import ColumnElement, case, update
 from sqlalchemy.orm import Session, defer
 
+from kernelgate import outbox
 from kernelgate.db import notify
 from kernelgate.models import EventRow, ResultRow, Submission, now
 from kernelgate.protocol import EventKind, Result
@@ -149,3 +150,4 @@ def _record(session: Session, row: Submission, graded: Graded) -> None:
     )
     said = {"verdict": result.verdict, "reason": result.reason, "message": result.message}
     write_event(session, (row.id, row.round, row.attempt), EventKind.RESULT, said)
+    outbox.report(session, row, result)

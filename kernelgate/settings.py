@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def _networks(value: str) -> str:
-    """Refuses what names no address: a proxy that is not recognised is believed nothing, and nobody would notice why."""
+    """Refuses what names no address: a proxy that is not recognised is believed nothing, and nobody would notice why; and what
+    names all."""
     for each in filter(None, (part.strip() for part in value.split(","))):
         try:
             network = ipaddress.ip_network(each)
@@ -28,7 +29,7 @@ def _networks(value: str) -> str:
                 f"{each!r} is no address or network ({error}); accepted: 127.0.0.1, 10.0.0.0/24, ::1"
             ) from error
         if network.prefixlen == 0:
-            raise ValueError(f"{each!r} is everybody; accepted: the addresses of the proxies alone")
+            raise ValueError(f"{each!r} is everybody; accepted: the addresses meant alone")
     return value
 
 
@@ -123,6 +124,14 @@ class Settings(BaseSettings):
     streams_per_user: Annotated[
         int, Field(description="Live event streams one user (or one address, signed out) may hold open at once.", ge=1)
     ] = 12
+    webhook_networks: Annotated[
+        str,
+        AfterValidator(_networks),
+        Field(
+            description="Private addresses or networks that webhooks may lead to besides public ones, comma-separated: "
+            "`10.1.2.0/24`. With one, `http://` is allowed too; empty: none."
+        ),
+    ] = ""
     ring_timeout_s: Annotated[
         float,
         Field(

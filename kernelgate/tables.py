@@ -1,7 +1,7 @@
 """All tables: who imports this has every one of them in `metadata`."""
 
-from kernelgate import contests, models, talk
+from kernelgate import contests, models, outbox, talk
 
 metadata = models.Base.metadata
 
-__all__ = ["contests", "metadata", "models", "talk"]
+__all__ = ["contests", "metadata", "models", "outbox", "talk"]

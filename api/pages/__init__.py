@@ -18,6 +18,7 @@ from api.pages import (
     stages,
     submissions,
     talking,
+    webhooks,
 )
 from api.pages.site import wellknown
 from api.pages.site.problems import problem_page
@@ -37,6 +38,7 @@ for module in (
     course_similarity,
     contests,
     talking,
+    webhooks,
     admin,
     admin_grading,
     docs,

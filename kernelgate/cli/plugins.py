@@ -17,6 +17,7 @@ BUILT_IN = (
     ("login", "kernelgate.cli.login:commands"),
     ("courses", "kernelgate.cli.course_marks:commands"),
     ("contests", "kernelgate.cli.course_contest:commands"),
+    ("webhooks", "kernelgate.cli.webhooks:commands"),
     ("talking", "kernelgate.cli.talking:commands"),
     ("accounts", "kernelgate.cli.accounts:commands"),
 )

@@ -67,6 +67,7 @@ class Doing(NamedTuple):
 
 
 MEMBER, STAFF, INSTRUCTOR = "member", "assistant", "instructor"
+HOOK = {"url": "https://hooks.invalid/", "events": ["record"]}
 SEATS = (MEMBER, STAFF, INSTRUCTOR)
 DOINGS = (
     Doing("GET", "/courses/{course}", MEMBER),
@@ -102,6 +103,10 @@ DOINGS = (
     Doing("POST", "/courses/{course}/contest", INSTRUCTOR, {"starts_at": later(days=-9), "ends_at": later(days=1)}),
     Doing("POST", "/courses/{course}/contest/remove", INSTRUCTOR, {}),
     Doing("POST", "/courses/{course}/contest/reveal", STAFF, {"what": "all"}),
+    Doing("GET", "/courses/{course}/webhooks", INSTRUCTOR),
+    Doing("POST", "/courses/{course}/webhooks", INSTRUCTOR, HOOK),
+    Doing("POST", "/courses/{course}/webhooks/{number}/test", INSTRUCTOR, {}),
+    Doing("POST", "/courses/{course}/webhooks/{number}/remove", INSTRUCTOR, {}),
     Doing("GET", "/courses/{course}/questions", MEMBER),
     Doing("POST", "/courses/{course}/questions", MEMBER, {"text": "Why?", "stage": "double"}),
     Doing("POST", "/courses/{course}/questions/{number}/answer", STAFF, {"text": "Because."}),
@@ -138,6 +143,8 @@ def addressed(doing: Doing, course: str, admin: httpx.Client, made: str) -> str:
     number = "1"
     if "/questions/{number}" in doing.path:
         number = str(admin.post(f"/courses/{course}/questions", json={"text": "Old?"}).json()["id"])
+    elif "/webhooks/{number}" in doing.path:
+        number = str(admin.post(f"/courses/{course}/webhooks", json=HOOK).json()["id"])
     elif "{number}" in doing.path:
         number = str(admin.post(f"/courses/{course}/announcements", json={"text": "Old."}).json()["id"])
     return doing.path.format(course=course, stage="double", handle="mia", id=made, number=number)

@@ -16,8 +16,9 @@ INSERT INTO users (handle, role) SELECT 'person' || n, 'submitter' FROM generate
 INSERT INTO submissions (id, user_id, stage, stage_hash, filename, source, source_hash, via, state, queue, round, attempt,
                          cancel_requested, hidden, verdict, reason, backend, gpu_model, speedup, created_at, finished_at)
 SELECT lpad(to_hex(n), 16, '0'), u.id, 'stage' || n % 20, 'v' || n % 3, 'kernel.cu', decode(md5(n::text), 'hex'),
-       md5(n::text), 'web', 'done', 'cpu', 1, 1, false, n % 50 = 0, CASE WHEN n % 4 = 0 THEN 'accepted' ELSE 'wrong_answer' END, 'passed',
-       'gpu', 'H200', CASE WHEN n % 4 = 0 THEN 1 + n % 97 / 50.0 END, now() - interval '1 minute' * n, now()
+       md5(n::text), 'web', 'done', 'cpu', 1, 1, false, n % 50 = 0,
+       CASE WHEN n % 4 = 0 THEN 'accepted' ELSE 'wrong_answer' END, 'passed', 'gpu', 'H200',
+       CASE WHEN n % 4 = 0 THEN 1 + n % 97 / 50.0 END, now() - interval '1 minute' * n, now()
 FROM generate_series(1, :count) n JOIN users u ON u.handle = 'person' || 1 + n % 500;
 INSERT INTO results (submission_id, round, attempt, worker, verdict, reason, stage_hash, speedup, body, created_at)
 SELECT id, 1, 1, 'w', verdict, reason, stage_hash, speedup, jsonb_build_object('cases', '[]'::jsonb), created_at

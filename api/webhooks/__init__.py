@@ -1,0 +1,1 @@
+"""Webhooks: who has them, where they may lead, and the thread that sends what the outbox holds."""
