@@ -38,6 +38,7 @@ def user_view(user: User, submissions: int = 0) -> UserView:
         created_at=user.created_at,
         disabled_at=user.disabled_at,
         submissions=submissions,
+        email=user.email,
     )
 
 
@@ -49,11 +50,25 @@ def change_user(database: Session, admin: Identity, user: User, change: UserChan
     if change.role is not None and change.role != user.role:
         audit(database, admin.handle, "user.role", user.handle, before=user.role, after=str(change.role))
         user.role = change.role
+    if change.email is not None and change.email != user.email:
+        _write_down(database, admin, user, change.email)
     if change.disabled is not None and change.disabled != (user.disabled_at is not None):
         audit(database, admin.handle, "user.disable" if change.disabled else "user.enable", user.handle)
         user.disabled_at = now() if change.disabled else None
         database.execute(delete(BrowserSession).where(BrowserSession.user_id == user.id))
     return user
+
+
+def _write_down(database: Session, admin: Identity, user: User, email: str) -> None:
+    """The address that the provider's identities are linked by. Raises Refusal when another account has it."""
+    taken = database.scalars(select(User).where(func.lower(User.email) == email.lower(), User.id != user.id)).first()
+    if email and taken is not None:
+        detail = f"It is the address of {taken.handle}."
+        raise Refusal(
+            "invalid_field", detail, field="email", value=email, accepted="an address that no other account has"
+        )
+    audit(database, admin.handle, "user.email", user.handle, before=user.email, after=email)
+    user.email = email
 
 
 def end_user(database: Session, admin: Identity, user: User, body: UserEnd) -> UserEnded:

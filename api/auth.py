@@ -4,8 +4,8 @@ A bearer token is sent on purpose and needs no more. A cookie is sent by the bro
 that changes something and is signed in by cookie must carry the session's anti-forgery value and must not come from
 another site. A session gets a new random id at every sign-in and is never taken from the request.
 
-A session is its token in another form. Whether it still holds is asked of the token and the account at every request, and
-nothing of it is kept beside them: so it ends with whatever ends the token.
+A session is the token or the credential (password, a provider's identity) it was opened with, in another form. Whether it
+still holds is asked of those and of the account at every request: so it ends with whatever ends them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from api.body import CSRF_FIELD, FORMS, content_type, form_items
 from api.problems import Refusal
 from kernelgate.accounts import TOKEN_PREFIX, digest, is_live, scopes_of
 from kernelgate.db import transaction
-from kernelgate.models import Role, Scope, Session, Token, User, now
+from kernelgate.models import Credential, Role, Scope, Session, Token, User, now
 from kernelgate.settings import settings
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -39,15 +39,19 @@ _USED_EVERY = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Identity:
-    """An account and the token it signed in with, itself or through a session; `csrf` is set for a browser."""
+    """An account and the token or credential it signed in with; `csrf` is set for a browser.
+
+    token_id: None in a session that a credential opened. credential_id: None for every token.
+    """
 
     user_id: int
     handle: str
     role: Role
     scopes: frozenset[Scope]
-    token_id: int
+    token_id: int | None
     via: Literal["token", "session"]
     csrf: str = ""
+    credential_id: int | None = None
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes and scope in scopes_of(self.role)
@@ -83,12 +87,19 @@ def by_token(secret: str) -> Identity:
             )
         _check_enabled(token.user)
         _mark_used(database, token)
-        return _identity(token, "token")
+        return _identity(token.user, token.scopes, token.id, "token")
 
 
-def _identity(token: Token, via: Literal["token", "session"], csrf: str = "") -> Identity:
-    user, scopes = token.user, frozenset(map(Scope, token.scopes))
-    return Identity(user.id, user.handle, Role(user.role), scopes, token.id, via, csrf)
+def _identity(
+    user: User,
+    scopes: list[str],
+    token_id: int | None,
+    via: Literal["token", "session"],
+    csrf: str = "",
+    credential_id: int | None = None,
+) -> Identity:
+    may = frozenset(map(Scope, scopes))
+    return Identity(user.id, user.handle, Role(user.role), may, token_id, via, csrf, credential_id)
 
 
 def _check_enabled(user: User) -> None:
@@ -104,16 +115,18 @@ def _mark_used(database: Database, token: Token) -> None:
 
 def by_session(secret: str) -> Identity | None:
     """The identity behind a session cookie; None when the session is unknown or over, its token does not work any more, or
-    the account is disabled."""
+    the account is disabled. One that a credential opened is deleted with it."""
     with transaction() as database:
         session = database.get(Session, digest(secret))
         if session is None or session.expires_at <= now():
             return None
-        token = session.token
-        if not is_live(token) or token.user.disabled_at is not None:
+        token, user = session.token, session.user
+        if user.disabled_at is not None or (token is not None and not is_live(token)):
             return None
-        _mark_used(database, token)
-        return _identity(token, "session", session.csrf)
+        if token is not None:
+            _mark_used(database, token)
+        scopes = session.scopes if token is None else token.scopes
+        return _identity(user, scopes, session.token_id, "session", session.csrf, session.credential_id)
 
 
 def bearer(request: Request) -> str | None:
@@ -183,13 +196,22 @@ def cookie_name() -> str:
     return "__Host-kernelgate" if settings().cookie_secure else "kernelgate"
 
 
-def open_session(database: Database, token: Token) -> tuple[str, str]:
-    """A new session of a token that works: (cookie value, anti-forgery value). Sessions that are over are swept away."""
-    _check_enabled(token.user)
+def open_session(database: Database, user: User, opened_with: Token | Credential) -> tuple[str, str]:
+    """A new session of a token that works or a credential: (cookie value, anti-forgery value).
+
+    Sessions that are over are swept away.
+    """
+    _check_enabled(user)
     secret, csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(24)
     database.execute(delete(Session).where(Session.expires_at <= now()))
-    end = min(now() + timedelta(days=settings().session_days), token.expires_at)
-    database.add(Session(hash=digest(secret), user_id=token.user_id, token_id=token.id, csrf=csrf, expires_at=end))
+    end = now() + timedelta(days=settings().session_days)
+    session = Session(hash=digest(secret), user_id=user.id, csrf=csrf, expires_at=end)
+    if isinstance(opened_with, Token):
+        session.token_id, session.expires_at = opened_with.id, min(end, opened_with.expires_at)
+    else:
+        # A promotion gives an open session nothing: whoever holds a forgotten one would be an administrator from then on.
+        session.credential_id, session.scopes = opened_with.id, [*map(str, scopes_of(Role(user.role)))]
+    database.add(session)
     return secret, csrf
 
 

@@ -151,6 +151,19 @@ def check_sign_in_limit(database: Session, address: str) -> None:
         )
 
 
+def check_guessing_limit(database: Session, account: str) -> None:
+    """Raises Refusal after too many wrong passwords for one account, from whatever addresses. Its owner still gets in with a
+    token or the provider. Five times what one address may: who shares one with others is not kept out by them."""
+    limit = 5 * settings().sign_in_limit
+    recent = select(func.count()).where(SignInFailure.address == account, SignInFailure.at > now() - SIGN_IN_WINDOW)
+    if (database.scalar(recent) or 0) >= limit:
+        raise Refusal(
+            "too_many_sign_ins",
+            f"{limit} sign-ins with this handle failed within 15 minutes.",
+            headers={"Retry-After": str(int(SIGN_IN_WINDOW.total_seconds()))},
+        )
+
+
 def record_sign_in_failure(database: Session, address: str) -> None:
     database.execute(delete(SignInFailure).where(SignInFailure.at < now() - SIGN_IN_WINDOW))
     database.add(SignInFailure(address=address))

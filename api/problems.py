@@ -41,12 +41,20 @@ KINDS: dict[str, Kind] = {
     "malformed_token": Kind(401, "That is not a token", "Send `Authorization: Bearer kg_…`, exactly as it was shown."),
     "unknown_token": Kind(401, "Unknown token", "Check for a cut-off copy, or make a new token."),
     "expired_token": Kind(401, "The token has expired", "Make a new token under /me/tokens."),
+    "wrong_password": Kind(
+        401, "Handle or password is wrong", "Try again, or ask an administrator for a link to set a new one."
+    ),
     "revoked_token": Kind(401, "The token was revoked", "Make a new token under /me/tokens."),
     "account_disabled": Kind(403, "The account is disabled", "Ask an administrator."),
     "missing_scope": Kind(403, "The token may not do this", "Use a token that has the scope."),
     "missing_role": Kind(403, "The account may not do this", "Ask an administrator."),
     "csrf_failed": Kind(403, "The form is out of date", "Reload the page and send the form again."),
     "cross_site": Kind(403, "The request came from another site", "Send it from this service's own pages."),
+    "no_passwords": Kind(403, "No passwords here", "Sign in with the provider, or with a token."),
+    "own_sign_in_first": Kind(
+        403, "Sign in as yourself first", "Sign in with your password or the provider, not with a token."
+    ),
+    "no_account": Kind(403, "No account goes with this identity", "Ask an administrator for an invite."),
     "signup_closed": Kind(403, "Sign-up is closed", "Ask an administrator for an invite."),
     "not_found": Kind(404, "Nothing there", "Check the address."),
     "unknown_submission": Kind(404, "No such submission", "List your own under /me/submissions."),
@@ -56,6 +64,9 @@ KINDS: dict[str, Kind] = {
     "unknown_member": Kind(404, "Not in the course", "List who is under /courses/NAME/members."),
     "unknown_user": Kind(404, "No such account", "List the accounts under /admin/users."),
     "unknown_token_id": Kind(404, "No such token", "List your tokens under /me/tokens."),
+    "unusable_recovery": Kind(404, "The link cannot be used", "Ask an administrator for a new one."),
+    "no_provider": Kind(404, "No provider to sign in with", "Sign in with a password or a token."),
+    "sign_in_lost": Kind(409, "The sign-in was not completed", "Begin again with the button to sign in."),
     "unusable_invite": Kind(404, "The invite cannot be used", "Ask for a new invite."),
     "method_not_allowed": Kind(405, "Wrong method", "Use a method of the Allow header."),
     "slow_body": Kind(408, "The body took too long", "Send the body without pauses."),
@@ -72,6 +83,10 @@ KINDS: dict[str, Kind] = {
     "not_held": Kind(409, "The submission is not held", "List those that are under /admin/held."),
     "already_final": Kind(409, "The submission is finished", "Submit again if you want another verdict."),
     "not_final": Kind(409, "The submission is not finished", "Wait for its verdict, or cancel it first."),
+    "identity_taken": Kind(409, "The identity is linked already", "Sign in with it, or unlink it there first."),
+    "last_credential": Kind(
+        409, "Nothing would be left to sign in with", "Set a password, or link an identity, first."
+    ),
     "handle_taken": Kind(409, "The handle is taken", "Choose another handle."),
     "too_many_tokens": Kind(409, "Too many tokens work at once", "Revoke one that is not needed."),
     "last_admin": Kind(409, "Nobody would be left to administer", "Make another account an admin first."),
@@ -95,6 +110,9 @@ KINDS: dict[str, Kind] = {
     "too_many_sign_ins": Kind(429, "Too many failed sign-ins", "Wait as Retry-After says."),
     "too_many_streams": Kind(429, "Too many open event streams", "Close one, or poll the submission."),
     "internal_error": Kind(500, "The service failed", "Try again; if it stays, tell an administrator."),
+    "provider_failed": Kind(
+        502, "The provider did not answer as it should", "Try again; if it stays, tell an administrator."
+    ),
     "database_unavailable": Kind(503, "The database does not answer", "Try again in a few seconds."),
 }
 
@@ -243,7 +261,7 @@ def _field_problem(error: Any) -> FieldProblem:
     if where[:1] == ["body"] and len(where) > 1:
         where = where[1:]
     kind = error["type"]
-    secret = where[-1:] in (["token"], ["csrf_token"])
+    secret = where[-1:] in (["token"], ["csrf_token"], ["password"], ["current"])
     value = None if kind == "missing" or secret else shown(error.get("input"))
     accepted = "no other fields" if kind == "extra_forbidden" else None
     return FieldProblem(

@@ -49,8 +49,10 @@ are refused. A browser's form is answered with a redirect to the page that shows
 - **Token**: `Authorization: Bearer kg_…`. A token has the scopes `read`, `submit`, `admin` or some of them, and an
   end. A token made with a token has no scope and no day that the maker's lacks, and is revoked with it. Only its hash is
   stored. How many an account may have, and make in an hour, are [settings](settings.md).
-- **Browser session**: `POST /sign-in` with a token that may read sets an `HttpOnly` cookie. The session is that token in
-  another form: it may do what the token may, makes what the token could make, and ends when the token does.
+- **Browser session**: `POST /sign-in` with `handle` and `password`, or with a token that may read, sets an `HttpOnly` cookie;
+  signing in with a provider is for browsers alone. The session is what it was opened with, in another form, and ends with it:
+  one of a token may do what the token may and makes what the token could make; one of a person may do what the account might
+  when it began, and the tokens made in it are the person's own.
   Every change made with the cookie carries the session's anti-forgery value, as header `X-CSRF-Token` or form field
   `csrf_token`; `GET /me` tells it. Requests that another site caused are refused.
 

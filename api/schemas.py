@@ -31,6 +31,19 @@ def from_json(value: object) -> object:
         raise ValueError('JSON, as in {"scores": [[0, 1.5]]}') from None
 
 
+Address = Annotated[
+    str, StringConstraints(max_length=254, strip_whitespace=True, pattern=r"^([^\s@]{1,64}@[^\s@]{1,189})?$")
+]
+
+
+class RecoveryLink(BaseModel):
+    """An administrator's link for somebody who cannot sign in; it works once."""
+
+    handle: str
+    url: str
+    expires_at: datetime
+
+
 class Body(BaseModel):
     """What a client sends: unknown fields are refused, so that a misspelt one is not silently ignored."""
 
@@ -239,12 +252,18 @@ class TokenBody(Body):
 
 
 class SignInBody(Body):
-    token: str = Field(max_length=200, description="An API token.")
+    token: str | None = Field(None, max_length=200, description="An API token.")
+    handle: str | None = Field(None, max_length=100, description="In place of a token: the account, with `password`.")
+    password: str | None = Field(None, max_length=400, description="The account's password.")
     next: Word | None = Field(None, description="The page to go to afterwards; a path of this service.")
 
 
 class HandleBody(Body):
     handle: str = Field(max_length=100, description="1 to 39 letters, digits, `_`, `.` or `-`.")
+
+
+class NewAccountBody(HandleBody):
+    password: str = Field("", max_length=400, description="To sign in with; without one, the answer has a first token.")
 
 
 class SignedIn(BaseModel):
@@ -254,7 +273,10 @@ class SignedIn(BaseModel):
 
 
 class SignedUp(SignedIn):
-    token: str = Field(description="The account's first token, shown this once: it is how to sign in again.")
+    token: str | None = Field(
+        None,
+        description="The first token of an account without a password, shown this once: it is how to sign in again.",
+    )
 
 
 class UserView(BaseModel):
@@ -263,6 +285,7 @@ class UserView(BaseModel):
     created_at: datetime
     disabled_at: datetime | None = None
     submissions: int = 0
+    email: str = Field("", description="What an administrator wrote down to link the provider's identities by.")
 
 
 class UserPage(BaseModel):
@@ -278,6 +301,10 @@ class UserBody(Body):
 class UserChange(Body):
     role: Role | None = None
     disabled: bool | None = None
+    email: Address | None = Field(
+        None,
+        description="Whoever the provider says has verified it signs in to this account; empty: nobody. Not for admins.",
+    )
 
 
 class UserEnd(Body):

@@ -1,4 +1,8 @@
-"""Opening a browser session: with a token, with an invite, by signing up. Guessing is limited by address."""
+"""Opening a browser session: with a password or a token, with an invite, by signing up.
+
+Guessing is limited by address, and for passwords also by account, however many addresses it comes from. An account that has no
+password, or does not exist, answers like one whose password is another.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,18 @@ from sqlalchemy.orm import Session
 
 from api.auth import close_session, cookie_name, open_session
 from api.courses.roster import enter
-from api.limits import address_of, check_sign_in_limit, count_sign_up, record_sign_in_failure
+from api.limits import (
+    address_of,
+    check_guessing_limit,
+    check_sign_in_limit,
+    count_sign_up,
+    record_sign_in_failure,
+)
 from api.problems import Refusal
 from kernelgate.accounts import HANDLE, AccountError, audit, create_token, create_user, digest, find_user
+from kernelgate.credentials import PasswordError, note_use, password_matches, password_of, set_password
 from kernelgate.db import transaction
-from kernelgate.models import Course, Invite, Role, Scope, Token, now
+from kernelgate.models import Course, Credential, Invite, Role, Scope, Token, User, now
 from kernelgate.settings import settings
 
 Found = TypeVar("Found")
@@ -26,8 +37,8 @@ _LOCAL = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
 
 @dataclass(frozen=True)
 class Opened:
-    """A session just opened. `cookie` goes into the cookie alone; `token` is the account's first, when it is new, and `course`
-    the name of the one that it was invited to."""
+    """A session just opened. `cookie` goes into the cookie alone; `token` is the first of a new account that has no other way
+    to sign in, and `course` the name of the one that it was invited to."""
 
     handle: str
     role: Role
@@ -42,40 +53,68 @@ def sign_in(request: Request, secret: str) -> Opened:
     with transaction() as database:
         outcome = _attempt(request, database, lambda database: _by_token(database, secret.strip()))
         if isinstance(outcome, Token):
-            return _open(request, database, outcome)
+            return opened(request, database, outcome.user, outcome)
     raise outcome
 
 
-def sign_up(request: Request, handle: str) -> Opened:
-    """A new account and a session for it. Raises Refusal when sign-up is closed or the handle cannot be had."""
+def sign_in_by_password(request: Request, handle: str, password: str) -> Opened:
+    """A session of a person. Raises Refusal, the same one whatever is wrong."""
+    if not settings().passwords:
+        raise Refusal("no_passwords", "This service knows no passwords.")
+    account = f"account {handle.strip().lower()[:60]}"
+    with transaction() as database:
+        check_guessing_limit(database, account)
+        outcome = _attempt(request, database, lambda database: _by_password(database, handle.strip(), password))
+        if isinstance(outcome, Credential):
+            note_use(database, outcome)
+            return opened(request, database, database.get_one(User, outcome.user_id), outcome)
+        record_sign_in_failure(database, account)
+    raise outcome
+
+
+def _by_password(database: Session, handle: str, password: str) -> Credential:
+    credential = password_of(database, find_user(database, handle) if HANDLE.fullmatch(handle) else None)
+    if not password_matches(credential, password) or credential is None:
+        raise Refusal("wrong_password", "No account has this handle with this password.", field="password")
+    return credential
+
+
+def sign_up(request: Request, handle: str, password: str = "") -> Opened:
+    """A new account and a session for it. Raises Refusal when sign-up is closed, or handle or password cannot be had."""
     if not settings().open_signup:
         raise Refusal("signup_closed", "Accounts are made by invite here.")
     with transaction() as database:
         count_sign_up(database, address_of(request))
-        return _new_account(request, database, handle, Role.SUBMITTER)
+        return _new_account(request, database, handle, Role.SUBMITTER, password)
 
 
-def accept_invite(request: Request, secret: str, handle: str) -> Opened:
+def accept_invite(request: Request, secret: str, handle: str, password: str = "") -> Opened:
     """A new account with the invite's role, and a session for it. Each acceptance takes one of the invite's uses."""
-
-    def use(database: Session) -> Invite:
-        taken = update(Invite).where(Invite.hash == digest(secret), Invite.uses_left > 0, Invite.expires_at > now())
-        invite = database.scalars(taken.values(uses_left=Invite.uses_left - 1).returning(Invite)).one_or_none()
-        if invite is None:
-            raise unusable_invite()
-        return invite
-
     with transaction() as database:
-        outcome = _attempt(request, database, use)
+        outcome = _attempt(request, database, lambda database: take_invite(database, digest(secret)))
         if isinstance(outcome, Invite):
             # A handle that cannot be had rolls all of it back: the invite keeps its use.
-            opened = _new_account(request, database, handle, Role(outcome.role))
-            if outcome.course_id is not None:
-                user, course = find_user(database, opened.handle), database.get_one(Course, outcome.course_id)
-                enter(database, course, user.id if user else 0, outcome)
-                return replace(opened, course=course.name)
-            return opened
+            made = _new_account(request, database, handle, Role(outcome.role), password)
+            return replace(made, course=into_course(database, made.handle, outcome))
     raise outcome
+
+
+def take_invite(database: Session, hashed: bytes) -> Invite:
+    """Takes one of the invite's uses. Raises Refusal when it has none left."""
+    taken = update(Invite).where(Invite.hash == hashed, Invite.uses_left > 0, Invite.expires_at > now())
+    invite = database.scalars(taken.values(uses_left=Invite.uses_left - 1).returning(Invite)).one_or_none()
+    if invite is None:
+        raise unusable_invite()
+    return invite
+
+
+def into_course(database: Session, handle: str, invite: Invite) -> str | None:
+    """Gives a new account its seat in the invite's course; the course's name, if it leads into one."""
+    if invite.course_id is None:
+        return None
+    user, course = find_user(database, handle), database.get_one(Course, invite.course_id)
+    enter(database, course, user.id if user else 0, invite)
+    return course.name
 
 
 def find_invite(secret: str) -> Invite:
@@ -130,17 +169,36 @@ def _by_token(database: Session, secret: str) -> Token:
     return token
 
 
-def _new_account(request: Request, database: Session, handle: str, role: Role) -> Opened:
+def _new_account(request: Request, database: Session, handle: str, role: Role, password: str) -> Opened:
+    """With a password, or with a first token in its place."""
+    if password and not settings().passwords:
+        raise Refusal("no_passwords", "This service knows no passwords.")
+    user = new_user(database, handle, role)
+    if not password:
+        token, secret = create_token(database, user, name="first", days=settings().account_days)
+        return opened(request, database, user, token, secret)
+    return opened(request, database, user, new_password(database, user, password))
+
+
+def new_user(database: Session, handle: str, role: Role) -> User:
+    """Raises Refusal for a handle that cannot be had."""
     handle = handle.strip()
     if HANDLE.fullmatch(handle) and find_user(database, handle) is not None:
         raise Refusal("handle_taken", "Somebody has that handle.", field="handle", value=handle)
     try:
         user = create_user(database, handle, role)
-        token, secret = create_token(database, user, name="first", days=settings().account_days)
     except AccountError as error:
         raise account_refusal(error, handle) from error
     audit(database, user.handle, "account.create", user.handle, role=str(role))
-    return _open(request, database, token, secret)
+    return user
+
+
+def new_password(database: Session, user: User, password: str, *, token_id: int | None = None) -> Credential:
+    """Raises Refusal for a password that cannot be had."""
+    try:
+        return set_password(database, user, password, token_id=token_id)
+    except PasswordError as error:
+        raise Refusal("invalid_field", f"The password cannot be had: {error}.", field="password") from error
 
 
 def account_refusal(error: AccountError, value: str) -> Refusal:
@@ -148,11 +206,13 @@ def account_refusal(error: AccountError, value: str) -> Refusal:
     return Refusal("invalid_field", str(error), field="handle", value=value, accepted=accepted)
 
 
-def _open(request: Request, database: Session, token: Token, secret: str | None = None) -> Opened:
+def opened(
+    request: Request, database: Session, user: User, opened_with: Token | Credential, secret: str | None = None
+) -> Opened:
     """A session with a new id; the one the browser came with ends, whoever's it was."""
     close_session(database, request.cookies.get(cookie_name()))
-    cookie, csrf = open_session(database, token)
-    return Opened(token.user.handle, Role(token.user.role), cookie, csrf, secret)
+    cookie, csrf = open_session(database, user, opened_with)
+    return Opened(user.handle, Role(user.role), cookie, csrf, secret)
 
 
 def local_page(path: str | None) -> str:

@@ -1,7 +1,8 @@
 """API tokens: listing, making and revoking them.
 
 A token that was made with another one, or in a session that another one opened, gets no scope and no day that the other lacks,
-and is revoked with it. So whoever had a token for a while has nothing left when it is gone.
+and is revoked with it. So whoever had a token for a while has nothing left when it is gone. One that is made in a session of a
+password or a provider's identity is the person's own, unless that was itself set up with a token: then it ends with that one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from api.limits import check_token_limits
 from api.problems import Refusal
 from api.schemas import NewToken, TokenBody, TokenView
 from kernelgate.accounts import AccountError, audit, create_token, is_live, lock_tokens, revoke_token, scopes_of
-from kernelgate.models import Role, Scope, Token, User
+from kernelgate.models import Credential, Role, Scope, Token, User
 from kernelgate.settings import settings
 
 
@@ -64,17 +65,30 @@ def _new_token(
     """Raises Refusal for scopes beyond the account's role, or none, for too many tokens, and when the maker's is gone."""
     lock_tokens(database)
     check_token_limits(database, user.id)
-    parent = database.get_one(Token, maker.token_id, populate_existing=True) if derived else None
-    if parent is not None and not is_live(parent):
-        raise Refusal("revoked_token", f"The token {parent.hint}… ended while this was asked for.")
+    parent, origin = _descent(database, maker) if derived else (None, None)
     days = body.days if body.days is not None else float(settings().token_days)
     try:
-        token, secret = create_token(database, user, name=body.name, scopes=scopes, days=days, parent=parent)
+        token, secret = create_token(
+            database, user, name=body.name, scopes=scopes, days=days, parent=parent, origin=origin
+        )
     except AccountError as error:
         raise Refusal("invalid_field", str(error), field="scopes", value=", ".join(map(str, scopes))) from error
     database.refresh(token)
     audit(database, maker.handle, "token.create", user.handle, token=token.id, scopes=token.scopes, by=maker.token_id)
     return NewToken.model_validate({**token_view(token).model_dump(), "token": secret})
+
+
+def _descent(database: Session, maker: Identity) -> tuple[Token | None, int | None]:
+    """What a token that `maker` makes ends with. Raises Refusal when that has just ended."""
+    if maker.token_id is not None:
+        parent = database.get_one(Token, maker.token_id, populate_existing=True)
+        if not is_live(parent):
+            raise Refusal("revoked_token", f"The token {parent.hint}… ended while this was asked for.")
+        return parent, None
+    credential = database.get(Credential, maker.credential_id or 0, populate_existing=True)
+    if credential is None:
+        raise Refusal("revoked_token", "What this session was opened with ended while this was asked for.")
+    return None, credential.token_id
 
 
 def revoke(database: Session, token_id: int, actor: str, *, owner: int | None) -> TokenView:

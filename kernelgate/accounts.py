@@ -17,7 +17,21 @@ from sqlalchemy import delete, func, select, text, tuple_, update
 from sqlalchemy.orm import Session
 
 from kernelgate.contests import ContestStart
-from kernelgate.models import Audit, Extension, Invite, Member, Override, Role, Scope, Submission, Token, User, now
+from kernelgate.models import (
+    Audit,
+    Credential,
+    Extension,
+    Invite,
+    Member,
+    Override,
+    Recovery,
+    Role,
+    Scope,
+    Submission,
+    Token,
+    User,
+    now,
+)
 from kernelgate.talk import Comment, Question
 
 HANDLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,38}")
@@ -75,9 +89,11 @@ def create_token(
     scopes: Iterable[Scope] | None = None,
     days: float,
     parent: Token | None = None,
+    origin: int | None = None,
 ) -> tuple[Token, str]:
     """A token and its secret, which is not stored. One made from `parent` ends with it at the latest; the caller holds
-    `lock_tokens` and has seen that `parent` is live.
+    `lock_tokens` and has seen that `parent` is live. `origin`: the number of a token whose revocation ends this one, and whose
+    last day does not.
 
     Raises AccountError for scopes beyond the role or a life not above zero.
     """
@@ -96,7 +112,7 @@ def create_token(
         hash=digest(secret),
         hint=secret[:8],
         scopes=[*map(str, wanted)],
-        parent_id=parent.id if parent else None,
+        parent_id=parent.id if parent else origin,
         expires_at=min(end, parent.expires_at) if parent else end,
     )
     session.add(token)
@@ -105,13 +121,17 @@ def create_token(
 
 
 def revoke_token(session: Session, token: Token) -> list[int]:
-    """Revokes a token and all that were made from it, and from those: whoever had it may have made them. The numbers of
-    those that worked until now."""
+    """Revokes a token and all that were made from it, and from those: whoever had it may have made them. Passwords and linked
+    identities that were set up with them go too. The numbers of the tokens that worked until now."""
     lock_tokens(session)
     ended = select(Token.id).where(Token.id == token.id).cte("ended", recursive=True)
     ended = ended.union_all(select(Token.id).where(Token.parent_id == ended.c.id))
     live = update(Token).where(Token.id.in_(select(ended.c.id)), Token.revoked_at.is_(None))
     revoked = session.scalars(live.values(revoked_at=now()).returning(Token.id)).all()
+    session.execute(delete(Credential).where(Credential.token_id.in_(select(ended.c.id))))
+    session.execute(delete(Recovery).where(Recovery.token_id.in_(select(ended.c.id))))
+    session.execute(delete(Recovery).where(Recovery.token_id.in_(select(ended.c.id))))
+    session.execute(delete(Recovery).where(Recovery.token_id.in_(select(ended.c.id))))
     session.refresh(token)
     return sorted(revoked)
 

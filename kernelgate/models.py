@@ -8,45 +8,35 @@ round) and never changed: a rejudge opens a new round and the old result stays.
 from __future__ import annotations
 
 import secrets
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any
 
 from sqlalchemy import (
     ARRAY,
     BigInteger,
     CheckConstraint,
-    DateTime,
     ForeignKey,
     Index,
-    LargeBinary,
-    MetaData,
     String,
     UniqueConstraint,
     func,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from kernelgate.sign_in_tables import Credential, ProviderFlow, Recovery, SignInFailure, SignUp
+from kernelgate.table_base import Base, in_list, now
 from kernelgate.verdicts import State
 
-NAMING = {
-    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "ck": "ck_%(table_name)s_%(constraint_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_name)s",
-    "pk": "pk_%(table_name)s",
-}
+__all__ = ["Base", "Credential", "ProviderFlow", "Recovery", "SignInFailure", "SignUp", "in_list", "now"]
+"""Known to whoever imports the models, so that no table is missing from the schema."""
 
 
 def new_id() -> str:
     """A public id: 16 hex digits from the system's random source, so that ids cannot be guessed or counted."""
     return secrets.token_hex(8)
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
 
 
 class Role(StrEnum):
@@ -98,33 +88,26 @@ class PointsRule(StrEnum):
     CASES = "cases"
 
 
-def in_list(column: str, words: type[StrEnum]) -> str:
-    return f"{column} IN ({', '.join(repr(str(word)) for word in words)})"
-
-
-class Base(DeclarativeBase):
-    metadata = MetaData(naming_convention=NAMING)
-    type_annotation_map: ClassVar[dict[Any, Any]] = {
-        datetime: DateTime(timezone=True),
-        dict[str, Any]: JSONB,
-        str: String,
-        bytes: LargeBinary,
-    }
-
-
 class User(Base):
-    """An account. `handle` is public; there are no passwords, only tokens and invites."""
+    """An account. `handle` is public. People sign in with credentials, machines with tokens.
+
+    `email` is what an administrator wrote down: whoever the provider says has verified it gets this account.
+    """
 
     __tablename__ = "users"
     __table_args__ = (
         CheckConstraint(r"handle ~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,38}$'", name="handle"),
         CheckConstraint(in_list("role", Role), name="role"),
         Index("uq_users_handle_lower", func.lower(text("handle")), unique=True),
+        Index("uq_users_email_lower", func.lower(text("email")), unique=True, postgresql_where=text("email <> ''")),
     )
 
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     handle: Mapped[str]
     role: Mapped[str] = mapped_column(default=Role.SUBMITTER)
+    email: Mapped[str] = mapped_column(default="", server_default="")
+    public: Mapped[bool] = mapped_column(default=False, server_default="false")
+    """Whether everybody may see the account's own page."""
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     disabled_at: Mapped[datetime | None]
 
@@ -187,19 +170,24 @@ class Invite(Base):
 class Session(Base):
     """A signed-in browser. `hash` is of the cookie's value; `csrf` is compared with what a form sends.
 
-    It is the token it was opened with in another form: it may do what that token may, and ends when that token does.
+    It is the token or credential it was opened with in another form, and ends when that does. With a token it may do what the
+    token may; with a credential, `scopes`: what the account might when it signed in.
     """
 
     __tablename__ = "sessions"
+    __table_args__ = (CheckConstraint("(token_id IS NULL) <> (credential_id IS NULL)", name="opened_with"),)
 
     hash: Mapped[bytes] = mapped_column(primary_key=True)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
-    token_id: Mapped[int] = mapped_column(ForeignKey("tokens.id", ondelete="CASCADE"), index=True)
+    token_id: Mapped[int | None] = mapped_column(ForeignKey("tokens.id", ondelete="CASCADE"), index=True)
+    credential_id: Mapped[int | None] = mapped_column(ForeignKey("credentials.id", ondelete="CASCADE"), index=True)
+    scopes: Mapped[list[str]] = mapped_column(ARRAY(String), default=list, server_default="{}")
     csrf: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     expires_at: Mapped[datetime]
 
-    token: Mapped[Token] = relationship(lazy="joined")
+    token: Mapped[Token | None] = relationship(lazy="joined")
+    user: Mapped[User] = relationship(lazy="joined")
 
 
 class StageVersion(Base):
@@ -339,28 +327,6 @@ class WorkerRow(Base):
     health: Mapped[dict[str, Any]]
     started_at: Mapped[datetime]
     heartbeat_at: Mapped[datetime]
-
-
-class SignInFailure(Base):
-    """A failed sign-in, kept 15 minutes, so that the limit on guessing holds across API processes."""
-
-    __tablename__ = "sign_in_failures"
-    __table_args__ = (Index("ix_sign_in_failures_address_at", "address", "at"),)
-
-    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
-    address: Mapped[str]
-    at: Mapped[datetime] = mapped_column(server_default=func.now())
-
-
-class SignUp(Base):
-    """An account that was made without an invite, kept an hour, so that the limit holds across API processes."""
-
-    __tablename__ = "sign_ups"
-    __table_args__ = (Index("ix_sign_ups_address_at", "address", "at"),)
-
-    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
-    address: Mapped[str]
-    at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class Audit(Base):

@@ -11,8 +11,9 @@ import sys
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,6 +31,15 @@ def _networks(value: str) -> str:
             ) from error
         if network.prefixlen == 0:
             raise ValueError(f"{each!r} is everybody; accepted: the addresses meant alone")
+    return value
+
+
+def _issuer(value: str) -> str:
+    """Refuses an issuer whose answers anybody on the way could write."""
+    parts = urlsplit(value)
+    local = parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if value and not (parts.hostname and (parts.scheme == "https" or local) and not parts.query and not parts.fragment):
+        raise ValueError(f"{value[:200]!r} is no issuer; accepted: https://… without ? and #, or http:// on localhost")
     return value
 
 
@@ -73,6 +83,35 @@ class Settings(BaseSettings):
     ] = False
     open_signup: Annotated[
         bool, Field(description="Whether anyone may make an account. On for `make up`, off everywhere else.")
+    ] = False
+    passwords: Annotated[
+        bool,
+        Field(
+            description="Whether people may sign in with a password that they choose. Off where everybody has an identity of "
+            "KERNELGATE_OIDC_ISSUER; tokens work either way."
+        ),
+    ] = True
+    oidc_issuer: Annotated[
+        str,
+        AfterValidator(_issuer),
+        Field(
+            description="The OpenID Connect provider that people may sign in with: its issuer, as in its "
+            "`/.well-known/openid-configuration`. `https://github.com` is GitHub. Empty: none."
+        ),
+    ] = ""
+    oidc_client_id: Annotated[str, Field(description="What the provider calls this service.")] = ""
+    oidc_client_secret: Annotated[
+        SecretStr, Field(description="The secret that the provider gave for it; empty for a public client.")
+    ] = SecretStr("")
+    oidc_name: Annotated[
+        str, Field(description="What the button to sign in says after “Sign in with”.", max_length=60)
+    ] = "your organisation"
+    oidc_accounts: Annotated[
+        bool,
+        Field(
+            description="Whether everybody whom the provider knows may make an account. Off: only who was invited, is linked, "
+            "or has a verified e-mail address that an administrator wrote down."
+        ),
     ] = False
     session_days: Annotated[int, Field(description="Days after which a browser has to sign in again.", ge=1)] = 14
     token_days: Annotated[
@@ -246,5 +285,9 @@ def settings() -> Settings:
 
 def environment(values: Settings) -> dict[str, str]:
     """The settings as environment variables, for a process this one starts; the rest of the environment is kept."""
-    stated = {f"KERNELGATE_{name.upper()}": str(getattr(values, name)) for name in Settings.model_fields}
+    stated = {f"KERNELGATE_{name.upper()}": _stated(getattr(values, name)) for name in Settings.model_fields}
     return {**os.environ, **stated}
+
+
+def _stated(value: object) -> str:
+    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)

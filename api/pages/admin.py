@@ -12,6 +12,7 @@ from api.body import read_form, validated
 from api.dependencies import Admin, Handle
 from api.directory import audit_page, make_invite, usable_invites, users_page
 from api.negotiation import HtmlRoute
+from api.own_credentials import recovery_link
 from api.pages.account import read_form_lists
 from api.pages.site.environment import page
 from api.problems import Refusal
@@ -41,7 +42,9 @@ def user(request: Request, viewer: Admin, handle: Handle) -> Response:  # noqa: 
     return _user(request, handle)
 
 
-def _user(request: Request, handle: str, *, made: NewToken | None = None, problem: Refusal | None = None) -> Response:
+def _user(
+    request: Request, handle: str, *, made: NewToken | None = None, problem: Refusal | None = None, link: str = ""
+) -> Response:
     with transaction() as database:
         account = user_named(database, handle)
         shown = user_view(account, submission_counts(database, [account.id]).get(account.id, 0))
@@ -55,8 +58,16 @@ def _user(request: Request, handle: str, *, made: NewToken | None = None, proble
         made=made,
         scopes=scopes_of(Role(shown.role)),
         own=None,
+        link=link,
         problem=problem.document() if problem else None,
     )
+
+
+@router.post("/users/{handle}/recovery")
+def add_recovery(request: Request, viewer: Admin, handle: Handle) -> Response:
+    with transaction() as database:
+        link = recovery_link(request, viewer, user_named(database, handle), database)
+    return _user(request, handle, link=link)
 
 
 @router.post("/users/{handle}/tokens")

@@ -13,6 +13,7 @@ from api.body import described, payload
 from api.dependencies import Admin, Handle
 from api.directory import audit_page, invite_view, make_invite, usable_invites, users_page
 from api.negotiation import see_other
+from api.own_credentials import recovery_link
 from api.problems import SIGNED_IN, Refusal, documented
 from api.schemas import (
     AuditPage,
@@ -21,6 +22,7 @@ from api.schemas import (
     InviteView,
     NewInvite,
     NewToken,
+    RecoveryLink,
     TokenBody,
     TokenView,
     UserBody,
@@ -33,8 +35,9 @@ from api.schemas import (
 from api.sign_in import account_refusal
 from api.tokens import revoke, token_for, tokens_of
 from kernelgate.accounts import HANDLE, AccountError, audit, create_user, find_user
+from kernelgate.credentials import RECOVERY
 from kernelgate.db import transaction
-from kernelgate.models import Invite
+from kernelgate.models import Invite, now
 
 router = APIRouter(prefix="/admin", tags=["admin"])
 REFUSALS = documented(*SIGNED_IN, "missing_role")
@@ -100,6 +103,21 @@ def _edit_user(admin: Identity, handle: str, body: UserChange) -> UserView:
     with transaction() as database:
         user = change_user(database, admin, user_named(database, handle), body)
         return user_view(user, submission_counts(database, [user.id]).get(user.id, 0))
+
+
+@router.post(
+    "/users/{handle}/recovery",
+    summary="Make a link to sign in again",
+    status_code=201,
+    responses={**REFUSALS, **documented("unknown_user", "csrf_failed")},
+)
+def make_recovery(request: Request, admin: Admin, handle: Handle) -> RecoveryLink:
+    """For whoever lost password, identity and token. The link is in the answer, this once; its bearer sets a new password,
+    once, and then sessions, password and identities that were there end. Tokens stay: revoke those that others may have."""
+    with transaction() as database:
+        user = user_named(database, handle)
+        url = recovery_link(request, admin, user, database)
+        return RecoveryLink(handle=user.handle, url=url, expires_at=now() + RECOVERY)
 
 
 @router.post(

@@ -11,44 +11,55 @@ from api.auth import clear_cookie, set_cookie
 from api.body import described, payload
 from api.dependencies import same_site, viewer
 from api.negotiation import see_other
-from api.problems import documented
-from api.schemas import HandleBody, SignedIn, SignedUp, SignInBody
-from api.sign_in import Opened, accept_invite, local_page, sign_in, sign_out, sign_up
+from api.problems import Refusal, documented
+from api.schemas import NewAccountBody, SignedIn, SignedUp, SignInBody
+from api.sign_in import Opened, accept_invite, local_page, sign_in, sign_in_by_password, sign_out, sign_up
 
 router = APIRouter(tags=["account"])
 _REFUSALS = documented("malformed_json", "cross_site", "invalid_field", "too_many_sign_ins")
 
 
-def _answer(request: Request, response: Response, opened: Opened, page: str) -> Any:
+def _answer(request: Request, response: Response, opened: Opened, page: str, *, new: bool = True) -> Any:
     redirect = see_other(request, page)
     set_cookie(redirect or response, opened.cookie)
     if redirect is not None:
         return redirect
     body = {"handle": opened.handle, "role": opened.role, "csrf_token": opened.csrf}
-    return (
-        SignedIn.model_validate(body)
-        if opened.token is None
-        else SignedUp.model_validate({**body, "token": opened.token})
-    )
+    return SignedUp.model_validate({**body, "token": opened.token}) if new else SignedIn.model_validate(body)
 
 
 @router.post(
     "/sign-in",
-    summary="Open a browser session with a token",
+    summary="Open a browser session with a token or a password",
     response_model=SignedIn,
     dependencies=[Depends(same_site)],
     openapi_extra=described(SignInBody, example={"token": "kg_…"}),
     responses={
         **_REFUSALS,
-        **documented("unknown_token", "expired_token", "revoked_token", "missing_scope", "account_disabled"),
+        **documented(
+            "unknown_token",
+            "expired_token",
+            "revoked_token",
+            "wrong_password",
+            "missing_scope",
+            "account_disabled",
+            "no_passwords",
+        ),
     },
 )
 async def post_sign_in(
     request: Request, response: Response, body: Annotated[SignInBody, Depends(payload(SignInBody))]
 ) -> Any:
     """Sets the session's cookie. Changes made with it carry `csrf_token` in the header `X-CSRF-Token`."""
-    opened = await run_in_threadpool(sign_in, request, body.token)
-    return _answer(request, response, opened, local_page(body.next))
+    if body.token is not None:
+        opened = await run_in_threadpool(sign_in, request, body.token)
+    elif body.handle is not None:
+        opened = await run_in_threadpool(sign_in_by_password, request, body.handle, body.password or "")
+    else:
+        raise Refusal(
+            "invalid_field", "Nothing to sign in with.", field="token", accepted="token, or handle and password"
+        )
+    return _answer(request, response, opened, local_page(body.next), new=False)
 
 
 @router.post(
@@ -57,14 +68,16 @@ async def post_sign_in(
     status_code=201,
     response_model=SignedUp,
     dependencies=[Depends(same_site)],
-    openapi_extra=described(HandleBody, example={"handle": "ada"}),
-    responses={**_REFUSALS, **documented("signup_closed", "handle_taken", "too_many_sign_ups")},
+    openapi_extra=described(NewAccountBody, example={"handle": "ada"}),
+    responses={**_REFUSALS, **documented("signup_closed", "no_passwords", "handle_taken", "too_many_sign_ups")},
 )
 async def post_sign_up(
-    request: Request, response: Response, body: Annotated[HandleBody, Depends(payload(HandleBody))]
+    request: Request, response: Response, body: Annotated[NewAccountBody, Depends(payload(NewAccountBody))]
 ) -> Any:
-    """Where sign-up is open: an account, its first token, and a browser session."""
-    return _answer(request, response, await run_in_threadpool(sign_up, request, body.handle), "/me/tokens")
+    """Where sign-up is open: an account and a browser session; without a password, also its first token."""
+    return _answer(
+        request, response, await run_in_threadpool(sign_up, request, body.handle, body.password), "/me/tokens"
+    )
 
 
 @router.post(
@@ -73,18 +86,21 @@ async def post_sign_up(
     status_code=201,
     response_model=SignedUp,
     dependencies=[Depends(same_site)],
-    openapi_extra=described(HandleBody, example={"handle": "ada"}),
-    responses={**_REFUSALS, **documented("unusable_invite", "handle_taken")},
+    openapi_extra=described(NewAccountBody, example={"handle": "ada"}),
+    responses={**_REFUSALS, **documented("unusable_invite", "no_passwords", "handle_taken")},
 )
 async def post_invite(
     request: Request,
     response: Response,
     secret: Annotated[str, Path(max_length=200, description="The last part of the invite's link.")],
-    body: Annotated[HandleBody, Depends(payload(HandleBody))],
+    body: Annotated[NewAccountBody, Depends(payload(NewAccountBody))],
 ) -> Any:
-    """An account with the invite's role, its first token, and a browser session."""
+    """An account with the invite's role and a browser session; without a password, also its first token."""
     return _answer(
-        request, response, await run_in_threadpool(accept_invite, request, secret, body.handle), "/me/tokens"
+        request,
+        response,
+        await run_in_threadpool(accept_invite, request, secret, body.handle, body.password),
+        "/me/tokens",
     )
 
 

@@ -132,6 +132,47 @@ def rename(handle: str, new: str) -> None:
     click.echo(f"{before} is {new}")
 
 
+@user.command("email")
+@click.argument("handle")
+@click.argument("address", default="")
+def email(handle: str, address: str) -> None:
+    """Write down HANDLE's ADDRESS: whom the provider says has verified it gets the account. Without one: nobody.
+
+    Administrators link an identity themselves.
+    """
+    from sqlalchemy import func, select
+
+    from kernelgate import accounts
+    from kernelgate.models import User
+
+    with database() as session:
+        found = named(session, handle)
+        taken = session.scalar(
+            select(User.handle).where(func.lower(User.email) == address.lower(), User.id != found.id)
+        )
+        if address and (taken or address.count("@") != 1):
+            stop(Exit.REFUSED, f"{address[:100]!r} is {f'the address of {taken}' if taken else 'no address'}")
+        accounts.audit(session, actor(), "user.email", found.handle, before=found.email, after=address)
+        found.email = address
+    click.echo(f"{found.handle}  {address}".rstrip())
+
+
+@user.command("recover")
+@click.argument("handle")
+def recover(handle: str) -> None:
+    """Make a link with which the owner of HANDLE sets a new password, and print it, this once. It works once, for two days."""
+    from kernelgate import accounts
+    from kernelgate.credentials import create_recovery
+    from kernelgate.settings import settings
+
+    with database() as session:
+        found = named(session, handle)
+        secret = create_recovery(session, found)
+        accounts.audit(session, actor(), "recovery.create", found.handle)
+    base = settings().public_url or f"http://{settings().host}:{settings().port}"
+    click.echo(f"{base.rstrip('/')}/recover/{secret}")
+
+
 @user.command("merge")
 @click.argument("handle")
 @click.argument("into")

@@ -83,8 +83,9 @@ class Visit:
 
     def sign_in(self, token: str) -> None:
         page = self.go("/sign-in")
+        page.get_by_text("With a token").click()
         page.get_by_label("Token").fill(token)
-        page.get_by_role("main").get_by_role("button", name="Sign in").click()
+        page.get_by_role("button", name="Use the token").click()
         expect(page.get_by_role("button", name="Sign out")).to_be_visible()
 
     def overflow(self) -> int:

@@ -67,8 +67,9 @@ def pictures(found: Gallery) -> Iterator[Picture]:
 def sign_in(context: BrowserContext, found: Gallery) -> Page:
     page = context.new_page()
     page.goto(f"{found.url}/sign-in")
+    page.get_by_text("With a token").click()
     page.get_by_label("Token").fill(found.token)
-    page.get_by_role("main").get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Use the token").click()
     page.get_by_role("button", name="Sign out").wait_for()
     return page
 

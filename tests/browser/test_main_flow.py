@@ -85,6 +85,10 @@ def test_the_keyboard_is_enough(visit: Open, service: Service) -> None:
         raise AssertionError(f"{name} cannot be reached with Tab on {page.url}")
 
     person.go("/sign-in?next=/stages/online_softmax")
+    expect(page.get_by_label("Handle")).to_be_focused()
+    reach("With a token")
+    keys.press("Enter")
+    keys.press("Tab")
     expect(page.get_by_label("Token")).to_be_focused()
     keys.insert_text(service.token("keys"))
     keys.press("Enter")

@@ -1,0 +1,1 @@
+"""Signing in with a provider: OpenID Connect's authorization code flow with PKCE, and GitHub's form of it."""
