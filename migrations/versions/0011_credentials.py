@@ -1,6 +1,6 @@
 """Passwords, linked identities, recovery links; sessions that these open; an account's address and whether its page is public.
 
-Revision: 0010; follows: 0009.
+Revision: 0011; follows: 0010.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "0010"
-down_revision = "0009"
+revision = "0011"
+down_revision = "0010"
 
 _NOW = sa.text("now()")
 
