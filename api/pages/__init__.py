@@ -14,6 +14,7 @@ from api.pages import (
     home,
     leaderboards,
     mine,
+    people,
     provider,
     sources,
     stages,
@@ -34,6 +35,7 @@ for module in (
     mine,
     leaderboards,
     account,
+    people,
     provider,
     courses,
     course_grid,
@@ -46,7 +48,7 @@ for module in (
     docs,
 ):
     router.include_router(module.router)
-for module in (submissions, sources, mine, wellknown):
+for module in (submissions, sources, mine, people, wellknown):
     router.include_router(module.files)
 
 __all__ = ["Static", "problem_page", "router"]

@@ -14,6 +14,8 @@ from api.dependencies import StageCatalog, StageName, Viewer
 from api.leaderboard import Each, Entry, Places
 from api.negotiation import HtmlRoute
 from api.pages.drawings.places import marks_of, placed, scale_of, spread
+from api.pages.onward import may_read_solution
+from api.pages.people import public_among
 from api.pages.right_first import Right, right_first
 from api.pages.site.environment import page, query
 from api.schemas import Leaderboard
@@ -70,6 +72,8 @@ def board(
         shown = whole.page(database, PAGE, offset)
         gated_and_empty = found.spec.gate is not None and not everyone
         right = right_first(database, found.name, whole.frozen_at) if gated_and_empty else []
+        public = public_among(database, [row.user for row in shown.rows], viewer)
+        solved = may_read_solution(database, found, viewer)
     timed = found.spec.ranking is Ranking.SPEEDUP
     handle = viewer.handle if viewer else ""
     marks = marks_of(found, whole.model) if timed and not who else []
@@ -78,6 +82,8 @@ def board(
         request,
         "leaderboard.html",
         stage=found,
+        public=public,
+        solved=solved,
         board=shown,
         rows=placed(shown.rows, marks, whole.places, offset),
         marks=marks,

@@ -11,6 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from api.auth import Identity
+from api.boards import whole_board
 from api.body import Upload, read_form
 from api.catalog import Catalog, standing
 from api.dependencies import Bell, Reader, StageCatalog, StageName, Submitter, Viewer
@@ -29,10 +30,11 @@ from api.views import stage_view
 from kernelgate.course import builds_on, leads_to
 from kernelgate.db import transaction
 from kernelgate.models import Submission
-from kernelgate.stages import Stage
+from kernelgate.stages import Ranking, Stage
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 ANSWER_LIMIT = 100
+OTHERS = 20
 _NUMBER = re.compile(r"[+-]?(\d{1,20}/0*[1-9]\d{0,18}|\d{1,20}(\.\d{0,20})?|\.\d{1,20})")
 
 
@@ -55,8 +57,11 @@ def solution_page(request: Request, stage: StageName, viewer: Reader, catalog: S
             raise Refusal(
                 "missing_role", "The solution is shown to those who have passed the stage, where the stage allows."
             )
+        entries = whole_board(database, found, gpu=None).places.entries
+    others = [entry for entry in entries if entry.user != viewer.handle][:OTHERS]
     lines = numbered(found.text(f"solution/{found.spec.file}").encode(), found.spec.language)
-    return page(request, "solution.html", stage=found, lines=lines)
+    timed = found.spec.ranking is Ranking.SPEEDUP
+    return page(request, "solution.html", stage=found, lines=lines, others=others, timed=timed)
 
 
 class Loaded(NamedTuple):
