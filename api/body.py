@@ -11,7 +11,7 @@ import codecs
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problems import Refusal, invalid, problem_response, shown
+from kernelgate.several_files import MOST
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -148,21 +149,22 @@ def _no_constant(word: str) -> None:
 
 @dataclass(frozen=True)
 class Upload:
-    """A file of a form, read whole: the limit on the body bounds it."""
+    """A file of a form, read whole: the limit on the body bounds it. others: further files in the same field."""
 
     filename: str
     content: bytes
+    others: tuple[Upload, ...] = ()
 
 
 async def read_form(request: Request) -> dict[str, str | Upload]:
-    """The fields of a form, each of which stands once; the anti-forgery field is left out. Raises Refusal."""
+    """The fields of a form, each of which stands once but for files; the anti-forgery field is left out. Raises Refusal."""
     fields = _each_once(await form_items(request))
     fields.pop(CSRF_FIELD, None)
     return fields
 
 
 async def form_items(request: Request) -> list[tuple[str, str | Upload]]:
-    """The form as it was sent: at most 40 fields and one file. Parsed once a request. Raises Refusal."""
+    """The form as it was sent: at most 40 fields and 16 files. Parsed once a request. Raises Refusal."""
     if not hasattr(request.state, "form_items"):
         _check_charset(request)
         request.state.form_items = await _parsed(request)
@@ -171,7 +173,7 @@ async def form_items(request: Request) -> list[tuple[str, str | Upload]]:
 
 async def _parsed(request: Request) -> list[tuple[str, str | Upload]]:
     try:
-        form: FormData = await _in_time(request.form(max_files=1, max_fields=40, max_part_size=2 << 20))
+        form: FormData = await _in_time(request.form(max_files=MOST, max_fields=40, max_part_size=2 << 20))
     except HTTPException as error:
         said = shown(error.detail)
         raise Refusal(
@@ -212,6 +214,10 @@ def _check_charset(request: Request) -> None:
 def _each_once(items: Iterable[tuple[str, str | Upload]]) -> dict[str, str | Upload]:
     fields: dict[str, str | Upload] = {}
     for name, value in items:
+        before = fields.get(name)
+        if isinstance(before, Upload) and isinstance(value, Upload):
+            fields[name] = replace(before, others=(*before.others, value))
+            continue
         if name in fields:
             raise Refusal(
                 "malformed_form",

@@ -177,6 +177,7 @@ class StageView(StageSummary):
 
     backends: list[Backend]
     sources: Visibility = Field(description="Who may read the sources of others.")
+    several: bool = Field(description="Whether a submission may have further files beside `file`.")
     seam: Seam
     limits: Limits
     tolerance: dict[str, Tolerance] = Field(description="By dtype.")

@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +19,7 @@ from api.courses.seats import teaches
 from api.limits import check_submit_limits, lock_user
 from api.problems import Refusal
 from api.queues import choose_queue
+from api.sent import Sent, one_text
 from api.source import check_filename, check_source
 from kernelgate.lifecycle import CALL_OFF, change, write_state
 from kernelgate.models import ResultRow, Submission, User, now
@@ -35,26 +35,13 @@ FIRST = "first"
 TRIALS_KEPT = timedelta(days=1)
 
 
-@dataclass(frozen=True)
-class Sent:
-    """What a client sent to be graded."""
-
-    stage: str
-    source: bytes
-    filename: str | None
-    gpu: str | None = None
-    idempotency_key: str | None = None
-    via: str = "api"
-    run: str | None = None
-    inputs: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-
-
 def create(database: Session, identity: Identity, sent: Sent, catalog: Catalog) -> tuple[Submission, bool]:
     """The submission, and whether it is new: a key that was used for the same thing gives what it gave then.
 
     Raises Refusal for a source, stage, key or limit that does not allow it.
     """
     stage = catalog.stage(sent.stage, field="stage")
+    sent = one_text(stage, sent)
     filename = check_filename(stage, sent.filename)
     check_source(stage, sent.source)
     source_hash = hashlib.sha256(sent.source).hexdigest()

@@ -9,7 +9,7 @@ from fastapi import Request
 from api.body import FORMS, Upload, content_type, read_form, read_json, unsupported, validated
 from api.problems import Refusal
 from api.schemas import SubmitBody, SubmitForm
-from api.submissions import Sent
+from api.sent import Sent
 
 
 async def read_submission(request: Request, via: str) -> tuple[Sent, float | None]:
@@ -34,7 +34,8 @@ async def _read_form(request: Request, via: str) -> tuple[Sent, float | None]:
     form = validated(SubmitForm, {name: value for name, value in fields.items() if value != "" or name == "stage"})
     stated: dict[str, Any] = {"gpu": form.gpu, "via": via, "run": form.run, "inputs": form.inputs}
     if isinstance(upload, Upload) and chosen:
-        return Sent(form.stage, upload.content, upload.filename, **stated), form.wait
+        others = tuple((each.filename, each.content) for each in upload.others)
+        return Sent(form.stage, upload.content, upload.filename, others=others, **stated), form.wait
     if isinstance(text, str) and (upload is None or isinstance(upload, Upload)):
         # HTML forms send every line end as CRLF.
         return Sent(form.stage, _encoded(text.replace("\r\n", "\n")), filename, **stated), form.wait

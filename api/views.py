@@ -112,7 +112,10 @@ def stage_view(stage: Stage, standing: Standing) -> StageView:
     return StageView.model_validate(
         {
             **_stage_fields(stage, standing),
-            **{name: getattr(spec, name) for name in ("backends", "sources", "seam", "limits", "tensors", "cases")},
+            **{
+                name: getattr(spec, name)
+                for name in ("backends", "sources", "several", "seam", "limits", "tensors", "cases")
+            },
             "tolerance": spec.tolerance,
             "mistakes": [{"name": each.name, "title": each.title, "hint": each.hint} for each in spec.mistakes],
             "done_when": [{"text": each.text} for each in spec.done_when],

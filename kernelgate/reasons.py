@@ -84,6 +84,7 @@ class Reason(StrEnum):
     OWN_INPUTS = "own_inputs", "The values that a run was given do not fit its case.", _CONTRACT
     VIOLATION = "violation", "The stage's driver says that the contract was broken; the message says how.", _CONTRACT
 
+    WRONG_FILES = "wrong_files", "Files of a submission of several cannot stand beside one another.", _COMPILE
     EMPTY_FILE = "empty_file", "The file has no text.", _COMPILE
     BINARY_FILE = "binary_file", "The file has a NUL byte.", _COMPILE
     NOT_UTF8 = "not_utf8", "The file is not UTF-8.", _COMPILE

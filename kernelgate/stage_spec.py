@@ -22,6 +22,7 @@ PASSED_ON = (
     "calibrated",
     "evidence",
     "draft",
+    "several",
     "pulled",
     "backends",
     "probe",

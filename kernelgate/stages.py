@@ -268,6 +268,9 @@ class Spec(Strict):
     backends: tuple[Backend, ...] = Field(min_length=1)
     ranking: Ranking = Ranking.FIRST_ACCEPTED
     sources: Visibility = Visibility.OWNER
+    several: bool = Field(
+        False, description="Whether a submission may have further files beside `file`; limits hold in sum."
+    )
     gate: Gate | None = None
     measured: Measured = Field(
         Measured.MEAN, description="What counts of several measured cases: their geometric mean, or the worst."

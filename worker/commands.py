@@ -96,14 +96,16 @@ def worker() -> None:
 
 @click.command()
 @click.argument("stage")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON instead of the evidence.")
 @click.option("--seed", default="", help="Hex seed of the inputs, to repeat a grading; a new one by default.")
 @click.option("--case", default="", metavar="NAME", help="Run this one case and judge nothing else.")
 @click.option("--quick", is_flag=True, help="Leave out the cases that are measured, which are the long ones.")
 @click.option("--quiet", is_flag=True, help="Print no progress.")
-def check(stage: str, file: Path, as_json: bool, seed: str, case: str, quick: bool, quiet: bool) -> None:
-    """Grade FILE for STAGE on this machine, without a server.
+def check(stage: str, files: tuple[Path, ...], as_json: bool, seed: str, case: str, quick: bool, quiet: bool) -> None:
+    """Grade FILES for STAGE on this machine, without a server: one file, or several where the stage takes them.
 
     Exits with the verdict's status: 0 only for accepted and correct; docs/cli.md lists the others.
     """
@@ -117,10 +119,11 @@ def check(stage: str, file: Path, as_json: bool, seed: str, case: str, quick: bo
     names = [each.name for each in whole.runnable]
     if case and case not in names:
         raise click.UsageError(f"{stage} has no case {case!r} that can be run alone; it has {', '.join(names)}")
+    source = _source_of(whole, files)
     with _reasons(), open_sandbox() as sandbox:
         result = grade(
             chosen,
-            file.read_bytes(),
+            source,
             sandbox=sandbox,
             seed=seed or new_seed(),
             progress=None if quiet else Watched(),
@@ -130,6 +133,21 @@ def check(stage: str, file: Path, as_json: bool, seed: str, case: str, quick: bo
         click.echo(f"quick: without the {left_out} measured; a submission is graded on all cases", err=True)
     click.echo(result.model_dump_json(indent=2) if as_json else evidence(result, whole.spec.evidence), nl=as_json)
     sys.exit(result.verdict.about.exit_status)
+
+
+def _source_of(stage: Stage, files: tuple[Path, ...]) -> bytes:
+    """One file as it lies there, whatever its name; several as the one text that a server makes of them."""
+    from kernelgate.several_files import FilesError, joined
+
+    if len(files) == 1:
+        return files[0].read_bytes()
+    if not stage.spec.several:
+        raise click.UsageError(f"{stage.name} takes one file; {len(files)} are named")
+    texts = {file.name: file.read_text(errors="replace") for file in files}
+    try:
+        return joined(texts, stage.spec.file, stage.spec.language).encode()
+    except FilesError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def find_stage(name: str) -> Stage:

@@ -28,7 +28,7 @@ from worker.judging.machine import facts
 from worker.judging.mistakes import mistakes_of, named
 from worker.judging.phases import Phases, Progress, Unwatched
 from worker.judging.probe import recovered
-from worker.judging.source import read_source
+from worker.judging.source import files_of, read_source
 from worker.sandbox import Sandbox
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ def grade(
     judged = Judged()
     job.explain = lambda ask: _ask(job, judged, ask)
     try:
-        job.source = read_source(stage, source)
+        job.source, job.beside = files_of(stage, read_source(stage, source))
         for run in backends.run(backend, job):
             _judge(job, run, judged)
     except Failure as failure:

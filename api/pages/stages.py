@@ -23,8 +23,9 @@ from api.pages.standing import own_submissions, reached
 from api.pages.text.highlighting import highlight, numbered
 from api.pages.text.lesson import render_lesson
 from api.problems import Refusal
+from api.sent import Sent
 from api.source import size_limit
-from api.submissions import Sent, create, find
+from api.submissions import create, find
 from api.submitted import read_submission
 from api.views import stage_view
 from kernelgate.course import builds_on, leads_to

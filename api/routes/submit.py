@@ -18,7 +18,8 @@ from api.events import wait_final
 from api.negotiation import JSON, TEXT, preferred, see_other
 from api.problems import SIGNED_IN, Refusal, documented
 from api.schemas import SubmissionView, SubmitBody
-from api.submissions import Sent, create
+from api.sent import Sent
+from api.submissions import create
 from api.submitted import read_submission
 from api.views import plain_view, view
 from kernelgate.db import transaction

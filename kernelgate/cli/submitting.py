@@ -14,16 +14,22 @@ from kernelgate.cli.server import Server, server
 from kernelgate.text import line
 from kernelgate.verdicts import Verdict
 
+FILES = click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+
 
 @click.command()
 @click.argument("stage")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@FILES
 @click.option("--json", "as_json", is_flag=True, help="Print the finished submission as JSON and no progress.")
 @click.option("--no-wait", is_flag=True, help="Print the submission's address and do not wait for its verdict.")
 @click.option("--gpu", default=None, metavar="MODEL", help="Measure on this GPU model, where the server has several.")
 @click.option("--key", default=None, metavar="KEY", help="Idempotency key: the same key and file submit only once.")
-def submit(stage: str, file: Path, as_json: bool, no_wait: bool, gpu: str | None, key: str | None) -> None:
-    """Submit FILE to STAGE, watch it being judged, and print the evidence.
+def submit(stage: str, files: tuple[Path, ...], as_json: bool, no_wait: bool, gpu: str | None, key: str | None) -> None:
+    """Submit FILES to STAGE, watch it being judged, and print the evidence.
+
+    A stage takes one file, or says that it takes several: these or a zip archive of them.
 
     The exit status is 0 only for the verdicts `accepted` and `correct`. Progress goes to the error stream, the evidence to
     standard output. Ctrl-C stops watching; the submission goes on, and `kernelgate result` shows it.
@@ -31,7 +37,7 @@ def submit(stage: str, file: Path, as_json: bool, no_wait: bool, gpu: str | None
     with server() as remote:
         form = {"stage": stage, **({"gpu": gpu} if gpu else {})}
         headers = {"Idempotency-Key": key} if key else {}
-        sent = {"file": (file.name, file.read_bytes(), "application/octet-stream")}
+        sent = _read(files)
         made = remote.json("POST", "/submit", data=form, files=sent, headers=headers)
         if no_wait:
             click.echo(json.dumps(made, indent=2) if as_json else f"{made['id']}  {line(made['urls']['submission'])}")
@@ -44,23 +50,27 @@ def submit(stage: str, file: Path, as_json: bool, no_wait: bool, gpu: str | None
 
 @click.command()
 @click.argument("stage")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@FILES
 @click.option(
     "--case", default="first", show_default=True, metavar="NAME", help="The case to run, as the stage lists it."
 )
 @click.option("--inputs", default="", metavar="JSON", help="Values of your own: '{\"scores\": [[0, 1.5]]}'.")
 @click.option("--json", "as_json", is_flag=True, help="Print the finished run as JSON and no progress.")
-def run(stage: str, file: Path, case: str, inputs: str, as_json: bool) -> None:
-    """Run one case of STAGE with FILE on the server: its inputs, what came out, what should have, and what was printed.
+def run(stage: str, files: tuple[Path, ...], case: str, inputs: str, as_json: bool) -> None:
+    """Run one case of STAGE with FILES on the server: its inputs, what came out, what should have, and what was printed.
 
     No attempt is counted and no board sees it. The exit status is that of `submit`: 0 where the case is right.
     """
     with server() as remote:
         form = {"stage": stage, "run": case, **({"inputs": inputs} if inputs else {})}
-        sent = {"file": (file.name, file.read_bytes(), "application/octet-stream")}
+        sent = _read(files)
         made = remote.json("POST", "/submit", data=form, files=sent)
         _watch(remote, made["id"], quiet=as_json)
         finish(remote, made["id"], as_json=as_json)
+
+
+def _read(files: tuple[Path, ...]) -> list[tuple[str, tuple[str, bytes, str]]]:
+    return [("file", (file.name, file.read_bytes(), "application/octet-stream")) for file in files]
 
 
 def _watch(remote: Server, submission_id: str, *, quiet: bool) -> None:

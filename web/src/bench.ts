@@ -56,7 +56,7 @@ class Workplace {
       event.preventDefault();
       this.press(event.shiftKey);
     });
-    this.file.addEventListener("change", () => void this.take(this.file.files?.[0]));
+    this.file.addEventListener("change", () => void this.take([...(this.file.files ?? [])]));
     this.form.addEventListener("submit", (event) => void this.send(event));
     this.action("reset", () => this.reset());
     const comparison = this.form.querySelector<HTMLSelectElement>('select[data-action="compare"]');
@@ -162,20 +162,24 @@ class Workplace {
   }
 
   /** A readable file goes into the editor; anything else stays in the file field and is sent as it is. */
-  private async take(file: File | undefined): Promise<void> {
-    if (!file) return;
-    if (file.size > this.#limit) {
+  /** Puts a file into the editor; several, where the stage takes them, as the one text that the server makes of them. */
+  private async take(chosen: readonly File[]): Promise<void> {
+    const main = chosen.find((file) => file.name === this.form.dataset.file) ?? chosen[0];
+    if (!main) return;
+    const files = this.file.multiple ? [main, ...chosen.filter((file) => file !== main)] : [main];
+    const size = files.reduce((sum, file) => sum + file.size, 0);
+    const names = files.map((file) => file.name).join(", ");
+    if (size > this.#limit) {
       this.file.value = "";
-      return this.say(`${file.name} has ${file.size} bytes; at most ${this.#limit} are accepted`, true);
+      return this.say(`${names} has ${size} bytes; at most ${this.#limit} are accepted`, true);
     }
     try {
-      const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-      if (text.includes("\0") || !text.trim()) throw new TypeError("not a source");
+      const text = joined(await Promise.all(files.map(textOf)), this.form.dataset.language === "python" ? "#" : "//");
       this.file.value = "";
       this.replace(text);
-      this.say(`${file.name}, ${file.size} bytes, is in the editor`);
+      this.say(`${names}, ${size} bytes, is in the editor`);
     } catch {
-      this.say(`${file.name} is not a text file; it is sent as it is`, true);
+      this.say(`${names} is not text; it is sent as it is`, true);
     }
   }
 
@@ -197,7 +201,7 @@ class Workplace {
         if (!files?.length) return;
         event.stopPropagation();
         this.file.files = files;
-        void this.take(files[0]);
+        void this.take([...files]);
       },
       true,
     );
@@ -258,4 +262,24 @@ class Workplace {
     this.status.textContent = text;
     this.status.classList.toggle("error", bad);
   }
+}
+
+interface Text {
+  name: string;
+  text: string;
+}
+
+/** Throws for what is no source. */
+async function textOf(file: File): Promise<Text> {
+  const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+  if (text.includes("\0") || !text.trim()) throw new TypeError("not a source");
+  return { name: file.name, text };
+}
+
+/** The first as it is, each other one behind a line with its name. */
+function joined([first, ...others]: Text[], comment: string): string {
+  return others.reduce(
+    (whole, { name, text }) => `${whole}${whole.endsWith("\n") ? "" : "\n"}${comment}@file ${name}\n${text}`,
+    first?.text ?? "",
+  );
 }

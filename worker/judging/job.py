@@ -31,7 +31,8 @@ class Job:
 
     right: whether every case judged so far is; a wrong submission is not measured.
     explain: called by a backend that can run a case again, when all have run and before it lets go of the submission.
-    source: the submission's text. seed: hex, of all inputs. cancelled: asked often; true ends the grading.
+    source: the text of the file that the stage names. beside: the submission's further files, by name.
+    seed: hex, of all inputs. cancelled: asked often; true ends the grading.
     finding: a sentence on what was found beside the grading, which changes no verdict.
     held: why the time is kept from every board until an administrator has looked at it; "" for no reason.
     trial: the one case that is run, where nothing is judged beyond it.
@@ -56,6 +57,12 @@ class Job:
     finding: str = ""
     held: str = ""
     trial: Trial | None = None
+    beside: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def importable(self) -> dict[str, str]:
+        """Files that stand beside the source, by name: the submission's own and, before them, the stage's."""
+        return {**self.beside, **self.stage.provided}
 
     @cached_property
     def cases(self) -> tuple[Case, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from kernelgate import several_files
 from kernelgate.reasons import Reason
+from kernelgate.several_files import FilesError
 from kernelgate.stages import Stage
 from worker.judging.failures import Failure
 
@@ -25,3 +27,15 @@ def read_source(stage: Stage, source: bytes) -> str:
     if not text.strip():
         raise Failure(Reason.EMPTY_FILE, f"The file is empty; start from the stage's {stage.spec.file}.")
     return text
+
+
+def files_of(stage: Stage, text: str) -> tuple[str, dict[str, str]]:
+    """The file that the stage names, and by name those beside it. Raises Failure with `compile_error`."""
+    if not stage.spec.several:
+        return text, {}
+    found = several_files.parts(text, stage.spec.file)
+    try:
+        several_files.check(found, stage.spec.language, stage.provided)
+    except FilesError as error:
+        raise Failure(Reason.WRONG_FILES, str(error)) from None
+    return found[0].text, {part.name: part.text for part in found[1:]}

@@ -124,7 +124,7 @@ class Execution:
             "kind": "load",
             "module": spec.file.removesuffix(".py"),
             "source": self.job.source,
-            "provided": {name.removesuffix(".py"): text for name, text in self.job.stage.provided.items()},
+            "provided": {name.removesuffix(".py"): text for name, text in self.job.importable.items()},
             "driver": driver(self.job.stage),
         }
         header, _ = self._exchange(frames.encode(order), None, time.monotonic() + spec.limits.case_s)

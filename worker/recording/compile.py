@@ -53,7 +53,7 @@ def compile_cuda(job: Job, target: str) -> Compiled:
     """Compiles the job's source for `target`. Raises Failure with `compile_error`, or the limit that was hit."""
     with job.phases.during(Phase.COMPILE):
         stem = job.stage.spec.file.removesuffix(".cu")
-        texts = {f"{stem}.cu": job.source.encode(), **{name: it.encode() for name, it in job.stage.provided.items()}}
+        texts = {f"{stem}.cu": job.source.encode(), **{name: it.encode() for name, it in job.importable.items()}}
         command = at_once(nvcc_command(stem, target))
         name = kept.key("nvcc", command, programs(), texts, texts.values())
         made = kept.read(name)

@@ -153,7 +153,7 @@ class Recorder:
             "kind": "load",
             "module": spec.file.removesuffix(".py"),
             "source": self.job.source,
-            "provided": {name.removesuffix(".py"): text for name, text in stage.provided.items()},
+            "provided": {name.removesuffix(".py"): text for name, text in self.job.importable.items()},
             "driver": driver(stage),
             "capability": self.target.capability,
             "properties": dict(self.target.properties),
