@@ -79,6 +79,13 @@ ODD_FORMS = {
     "two files": (
         "multipart/form-data; boundary=XX",
         multipart(STAGE_PART, FILE_PART, FILE_PART),
+        422,
+        "wrong_filename",
+    ),
+    "many files": ("multipart/form-data; boundary=XX", multipart(STAGE_PART, *[FILE_PART] * 17), 400, "malformed_form"),
+    "a file and a text": (
+        "multipart/form-data; boundary=XX",
+        multipart(STAGE_PART, FILE_PART, b'Content-Disposition: form-data; name="file"\r\n\r\nx'),
         400,
         "malformed_form",
     ),
