@@ -20,7 +20,7 @@ import types
 
 import sandboxed_devices
 import torch
-from sandboxed_errors import Violation, failure, violation
+from sandboxed_errors import Violation, failure, saying_where, violation
 from sandboxed_frames import receive, send
 from sandboxed_imports import install
 
@@ -132,7 +132,8 @@ def load(channel, order, calls):
     sys.modules["contract"] = contract
     install(texts)
     try:
-        submission = importlib.import_module(order["module"])
+        with saying_where(order["seconds"]):
+            submission = importlib.import_module(order["module"])
         driver = importlib.import_module("driver")
     except BaseException as error:  # whatever it raises, SystemExit and KeyboardInterrupt too, is the submission's
         send(channel, failed("load", error, texts))
@@ -155,7 +156,8 @@ def run_case(channel, memory, order, calls, submission, driver, texts):
     case = types.SimpleNamespace(dtype=order["dtype"], params=types.SimpleNamespace(**order["params"]))
     calls.begin(order["inputs"])
     try:
-        outputs = driver.run(submission, case, tensors_from(memory, order["inputs"]))
+        with saying_where(order["seconds"]):
+            outputs = driver.run(submission, case, tensors_from(memory, order["inputs"]))
         listed, payload = raw(outputs)
     except Violation as error:
         send(channel, violation(error))

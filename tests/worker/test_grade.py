@@ -93,7 +93,18 @@ BROKEN = {
         "crashed",
         "SIGSEGV",
     ),
-    "endless_import": (b"while True: pass\n", Verdict.TIME_LIMIT, "time_limit", "while it was loaded"),
+    "endless_import": (
+        b"while True: pass\n",
+        Verdict.TIME_LIMIT,
+        "time_limit",
+        "while it was loaded. It was at line 1.",
+    ),
+    "endless_loop": (
+        b"def wait():\n    while True:\n        pass\n\ndef scaling(x, y, factor):\n    return wait()\n",
+        Verdict.TIME_LIMIT,
+        "time_limit",
+        ", in wait.",
+    ),
     "memory": (
         b"def scaling(x, y, factor):\n    keep = [bytearray(b'x' * (1 << 24)) for _ in range(400)]\n",
         Verdict.MEMORY_LIMIT,

@@ -5,14 +5,20 @@ Whatever such a program says of itself was written beside hostile code: it choos
 
 from __future__ import annotations
 
+import re
 import signal
+from collections.abc import Collection
 
 from kernelgate.reasons import Reason, of_contract
 from kernelgate.stages import Limits as StageLimits
 from kernelgate.stages import Stage
 from worker.judging import frames
 from worker.judging.failures import Cancelled, Failure
+from worker.judging.frames import printable
 from worker.sandbox import End, Finished, Limits
+
+_FRAME = re.compile(r'File "([^"\n]{1,100})", line (\d{1,7}) in ([^\n]{1,200})')
+"""As faulthandler writes a line of a stack, the innermost first."""
 
 
 def sandbox_limits(limits: StageLimits) -> Limits:
@@ -64,8 +70,25 @@ def forged(error: Exception, case: str | None) -> Failure:
     return Failure(Reason.CHANNEL_MISUSED, message, case=case)
 
 
-def end_failure(finished: Finished, case: str | None, limits: StageLimits) -> Failure:
-    """The verdict on a sandboxed process that is gone though more was asked of it. Its exit status means nothing."""
+def line_at_the_end(finished: Finished, files: Collection[str]) -> str:
+    """' It was at line 5, in update.', by what the process wrote just before its time was over; '' where it does not say.
+
+    Submitted code can write the same: this is shown, and decides nothing.
+    """
+    _, timed_out, said = finished.stderr.decode(errors="replace").rpartition("Timeout (")
+    for file, line, function in _FRAME.findall(said) if timed_out else ():
+        if file in files:
+            inside = "" if function == "<module>" else f", in {printable(function, limit=60)}"
+            place = f"line {line}" if file == next(iter(files)) else f"{file}:{line}"
+            return f" It was at {place}{inside}."
+    return ""
+
+
+def end_failure(finished: Finished, case: str | None, limits: StageLimits, at: str = "") -> Failure:
+    """The verdict on a sandboxed process that is gone though more was asked of it. Its exit status means nothing.
+
+    at: a sentence on where it was.
+    """
     where = f"in case {case}" if case else "while it was loaded"
     match finished.end:
         case End.KILLED:
@@ -76,7 +99,7 @@ def end_failure(finished: Finished, case: str | None, limits: StageLimits) -> Fa
                 if case
                 else " What it imports counts: torch.compile, for one, loads a compiler for longer than that."
             )
-            return Failure(Reason.TIME_LIMIT, f"Stopped after {limits.case_s:g} s {where}.{imports}", case=case)
+            return Failure(Reason.TIME_LIMIT, f"Stopped after {limits.case_s:g} s {where}.{at}{imports}", case=case)
         case End.MEMORY:
             used = f"Stopped {where}: it used more than {limits.memory_mb} MiB."
             return Failure(Reason.MEMORY_LIMIT, used, case=case)

@@ -21,7 +21,7 @@ from kernelgate.verdicts import Phase
 from worker.judging import frames
 from worker.judging.arrays import RawTensor
 from worker.judging.driver import driver
-from worker.judging.endings import end_failure, failure_of, forged, mistake_of, sandbox_limits
+from worker.judging.endings import end_failure, failure_of, forged, line_at_the_end, mistake_of, sandbox_limits
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
 from worker.judging.job import CaseRun, Job
@@ -126,6 +126,7 @@ class Execution:
             "source": self.job.source,
             "provided": {name.removesuffix(".py"): text for name, text in self.job.importable.items()},
             "driver": driver(self.job.stage),
+            "seconds": spec.limits.case_s,
         }
         header, _ = self._exchange(frames.encode(order), None, time.monotonic() + spec.limits.case_s)
         if header.get("kind") != "loaded":
@@ -137,6 +138,7 @@ class Execution:
             "kind": "case",
             "dtype": case.dtype,
             "params": case.given,
+            "seconds": self.job.stage.spec.limits.case_s,
             "inputs": self.arena.write(inputs, self.job.grader.dtypes(case, inputs)),
         }
         start = time.perf_counter()
@@ -191,7 +193,8 @@ class Execution:
             return frames.receive(read, max_payload=MAX_PAYLOAD)
         except SessionEnded as ended:
             self.finished = ended.finished
-            raise end_failure(ended.finished, case, limits) from None
+            files = [self.job.stage.spec.file, *self.job.beside]
+            raise end_failure(ended.finished, case, limits, line_at_the_end(ended.finished, files)) from None
         except frames.MalformedFrameError as error:
             raise forged(error, case) from None
 
