@@ -35,7 +35,10 @@ UNDECIDED = frozenset({"deadlock", "still_running", "out_of_memory"})
 """Findings that say nothing of a slice: its blocks may wait for others, and its limits are ours."""
 DECOY_BYTES = 1 << 20
 OUTPUT_LIMIT = 16_000
-ANOTHER_ORDER = "The second run took the threads in another order; a sum by atomicAdd, say, depends on it"
+ANOTHER_ORDER = (
+    "The second run took the threads in another order. A sum by atomicAdd depends on it, and so do lanes of a warp that expect "
+    "one another to run in step, volatile or not, without __syncwarp()"
+)
 ANOTHER_CALL = "Both calls were made by one process: every call has to compute, whatever it was given before"
 
 

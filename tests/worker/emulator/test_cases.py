@@ -60,6 +60,7 @@ def test_how_runs_have_to_agree_is_the_stages_word(compiler: Toolchain, sandbox:
     del compiler
     strict, lenient = (graded("atomic_add_of_floats", sandbox, repeatable=how) for how in ("bits", "tolerance"))
     assert (strict.verdict, strict.reason) == ("wrong_answer", "not_repeatable"), strict.message
+    assert "without __syncwarp()" in strict.message
     assert (lenient.verdict, lenient.reason) == ("accepted", "passed"), lenient.message
 
 

@@ -166,7 +166,7 @@ def _narrower() -> Table:
     for opcode, rounding, *chosen in spellings(f"cvt{_R}{{| .ftz}}{{| .sat}}.f32.f64"):
         value = f"ptx::narrowed<ptx::Round::{ROUNDINGS[rounding]}>({{0}})"
         table[opcode] = Form("f32", ("f64",), _limited(value, chosen, operand=False))
-    patterns = {"f16": f"cvt{_R}{{| .ftz}}{{| .sat .relu}}.f16.f32", "bf16": "cvt{.rn .rz}{| .relu}.bf16.f32"}
+    patterns = {"f16": f"cvt{_R}{{| .ftz}}{{| .sat .relu}}.f16.f32", "bf16": f"cvt{_R}{{| .relu}}.bf16.f32"}
     for to, pattern in patterns.items():
         for opcode, rounding, *chosen in spellings(pattern):
             value = _limited(_sixteen(to, rounding, 0), chosen, result=False)
@@ -177,9 +177,12 @@ def _narrower() -> Table:
     for opcode, rounding in spellings(f"cvt{_R}.f16.f64"):
         table[opcode] = Form("f16", ("f64",), _sixteen("f16", rounding, 0))
     table["cvt.rn.bf16.f64"] = Form("bf16", ("f64",), _sixteen("bf16", ".rn", 0))
-    for opcode, rounding in spellings("cvt{.rna .rn .rz}.tf32.f32"):
-        how = {".rna": "Away", ".rn": "Even", ".rz": "Cut"}[rounding]
-        table[opcode] = Form("b32", ("f32",), f"ptx::to_tf32<ptx::Tie::{how}>({{0}})")
+    for rounding, how in (("rna", "Away"), ("rn", "Even"), ("rz", "Cut")):
+        table[f"cvt.{rounding}.tf32.f32"] = Form("b32", ("f32",), f"ptx::to_tf32<ptx::Tie::{how}>({{0}})")
+        if rounding != "rna":
+            table[f"cvt.{rounding}.relu.tf32.f32"] = Form(
+                "b32", ("f32",), f"ptx::to_tf32<ptx::Tie::{how}>(ptx::positive({{0}}))"
+            )
     return table
 
 

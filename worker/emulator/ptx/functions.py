@@ -14,7 +14,7 @@ from .emitter import Emitter, Known, Place
 from .floats import float_forms
 from .forms import CTYPES, WIDTHS, Form, merged
 from .guesses import guesses
-from .integers import integer_forms
+from .integers import JOINS, integer_forms
 from .matrices import MATRICES
 from .memory import MEMORY, Handler
 from .spares import spares
@@ -276,10 +276,17 @@ class FunctionWriter:
         value = form.value.format(*values)
         if not isinstance(to, Pair):
             return self._chosen(it, read) + emitter.assign(to, form.result, value, wider=converts)
-        if form.result != "pred" or len(form.operands) != 2:
+        if form.result != "pred":
             raise emitter.error("it has one result")
-        both = emitter.assign(to.first, "pred", "outcome") + " " + emitter.assign(to.second, "pred", "!outcome")
-        return f"{{ const bool outcome = {value}; {both} }}"
+        joined = ""
+        if (
+            len(form.operands) == 3
+        ):  # the second result is of the comparison's opposite, joined with the same third operand
+            head, relation, join, *rest = it.opcode.split(".")
+            value = FORMS[".".join((head, relation, *rest))].value.format(*values[:2])
+            joined = f" {JOINS[join]} {values[2]}"
+        both = [emitter.assign(one, "pred", f"{no}outcome{joined}") for one, no in ((to.first, ""), (to.second, "!"))]
+        return f"{{ const bool outcome = {value}; {' '.join(both)} }}"
 
     def _chosen(self, it: Instruction, read: list[Operand]) -> str:
         """C++ that says which of two values a `selp` takes, where one was read ahead of the choice."""

@@ -6,7 +6,8 @@ from .forms import BITS, CTYPES, INTEGERS, WORDS, Form, Table, add, merged, spel
 
 _RELATIONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _UNSIGNED = {"lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
-_JOINS = {"": "", ".and": "&", ".or": "|", ".xor": "^"}
+JOINS = {"": "", "and": "&", "or": "|", "xor": "^"}
+"""How setp joins its outcome with a third operand."""
 
 
 def _arithmetic() -> Table:
@@ -38,8 +39,6 @@ def _arithmetic() -> Table:
     add(table, "neg{.s16 .s32 .s64}", "T(-{0})", "T")
     add(table, f"min{{{INTEGERS} .u16x2 .s16x2}}", "ptx::smaller({0}, {1})")
     add(table, f"max{{{INTEGERS} .u16x2 .s16x2}}", "ptx::larger({0}, {1})")
-    add(table, "min.relu.s32", "ptx::larger(ptx::smaller({0}, {1}), 0)")
-    add(table, "max.relu.s32", "ptx::larger(ptx::larger({0}, {1}), 0)")
     for first, second in [(a, b) for a in ("u32", "s32") for b in ("u32", "s32")]:
         result = "u32" if (first, second) == ("u32", "u32") else "s32"
         signs = ", ".join("true" if kind == "s32" else "false" for kind in (first, second))
@@ -49,6 +48,23 @@ def _arithmetic() -> Table:
         for half, at in (("lo", 0), ("hi", 2)):
             value = f"ptx::dot2<{signs}>({{0}}, {{1}}, {at}) + {{2}}"
             table[f"dp2a.{half}.{first}.{second}"] = Form(result, ("b32", "b32", result), value)
+    return table
+
+
+def _limits_and_distances() -> Table:
+    table: Table = {}
+    for name, function in (("min", "smaller"), ("max", "larger")):
+        for kind in ("s32", "s16x2"):
+            value = f"ptx::not_negative(ptx::{function}({{0}}, {{1}}))"
+            for opcode in (f"{name}.relu.{kind}", f"{name}.{kind}.relu"):  # the ISA's spelling, and nvcc's
+                table[opcode] = Form(kind, (kind, kind), value)
+    for count in (2, 4):
+        apart = f"ptx::distances<{32 // count}"
+        for ending, value in (
+            ("", f"{apart}, false>({{0}}, {{1}})"),
+            (".add", f"{{2}} + {apart}, true>({{0}}, {{1}})"),
+        ):
+            table[f"vabsdiff{count}.u32.u32.u32{ending}"] = Form("u32", ("u32",) * 3, value)
     return table
 
 
@@ -130,10 +146,10 @@ def _comparisons() -> Table:
                     if flush
                     else outcome
                 )
-                for join, sign in _JOINS.items():
+                for join, sign in JOINS.items():
                     third = ("pred",) if join else ()
                     whole = f"({value} {sign} {{2}})" if join else value
-                    table[f"setp.{name}{join}{flush}.{kind}"] = Form("pred", (kind, kind, *third), whole)
+                    table[f"setp.{name}{join and '.'}{join}{flush}.{kind}"] = Form("pred", (kind, kind, *third), whole)
                 if kind in ("f16", "bf16"):
                     table |= _sixteen_bit_sets(name, outcome, flush, kind)
                     continue
@@ -188,8 +204,15 @@ def _conversions() -> Table:
         for source in kinds:
             table[f"cvt.{to}.{source}"] = Form(to, (source,), f"({CTYPES[to]}){{0}}")
             table[f"cvt.sat.{to}.{source}"] = Form(to, (source,), f"ptx::clamped<{CTYPES[to]}>({{0}})")
+    for to, ending, below in (("16", "", "0u"), ("8", ".b32", "{2}")):
+        for sign in "su":
+            operands = ("s32", "s32", "b32")[: 3 if ending else 2]
+            value = f"ptx::packed<{CTYPES[sign + to]}>({{0}}, {{1}}, {below})"
+            table[f"cvt.pack.sat.{sign}{to}.s32{ending}"] = Form("b32", operands, value)
     return table
 
 
 def integer_forms() -> Table:
-    return merged(_arithmetic(), _carries(), _bits(), _comparisons(), _selections(), _conversions())
+    return merged(
+        _arithmetic(), _limits_and_distances(), _carries(), _bits(), _comparisons(), _selections(), _conversions()
+    )

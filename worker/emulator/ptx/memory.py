@@ -71,7 +71,11 @@ VECTORS = {"v2": ("f32", "f16", "bf16", "f16x2", "bf16x2"), "v4": ("f32", "f16",
 COPY = re.compile(r"cp\.async\.(ca|cg)\.shared(::cta)?\.global(?P<hint>\.L2::cache_hint)?(\.L2::(64B|128B|256B))?")
 CONVERT = re.compile(r"cvta(?P<to>\.to)?(?P<space>\.global|\.shared(::cta|::cluster)?|\.local|\.const|\.param)\.u64")
 INSIDE = re.compile(r"isspacep\.(?P<space>global|shared(::cta|::cluster)?|local|const)")
-PREFETCH = re.compile(r"prefetch(\.global|\.local)?\.(L1|L2)|prefetchu\.L1|discard(\.global)?\.L2")
+PREFETCH = re.compile(
+    r"prefetch(\.global|\.local)?\.(L1|L2)|prefetchu\.L1|discard(\.global)?\.L2|applypriority(\.global)?\.L2::evict_normal"
+)
+_EVICT = r"\.L2::evict_(last|normal|first|unchanged)"
+POLICY = re.compile(rf"createpolicy\.(fractional{_EVICT}({_EVICT})?|range(\.global)?{_EVICT}({_EVICT})?|cvt\.L2)\.b64")
 
 
 @dataclass(frozen=True)
@@ -297,6 +301,14 @@ def prefetch(emitter: Emitter, it: Instruction, match: Chosen) -> str:
     return ";"
 
 
+def policy(emitter: Emitter, it: Instruction, match: Chosen) -> str:
+    """How long a cache keeps what is loaded: there is none here."""
+    del match
+    if len(it.operands) < 2 and not it.opcode.startswith("createpolicy.fractional"):
+        raise emitter.error("it says of nothing how it is to be kept")
+    return emitter.assign(it.operands[0], "b64", "0")
+
+
 COPY_GROUP = re.compile(r"cp\.async\.(?P<what>commit_group|wait_group|wait_all)")
 Handler = Callable[[Emitter, Instruction, Chosen], str]
 MEMORY: tuple[tuple[Pattern, Handler], ...] = (
@@ -308,5 +320,6 @@ MEMORY: tuple[tuple[Pattern, Handler], ...] = (
     (CONVERT, convert_address),
     (INSIDE, inside),
     (PREFETCH, prefetch),
+    (POLICY, policy),
 )
 """Spellings with the functions that write their C++; a spelling that is matched by none is not known."""

@@ -30,6 +30,7 @@ SPECIALS: dict[str, str] = {
     "%globaltimer_lo": "::emulator::ticks()",
     "%globaltimer_hi": "::emulator::ticks() >> 32",
     "%dynamic_smem_size": "ptx::dynamic_size()",
+    **{f"%envreg{at}": "0u" for at in range(32)},
     "%envreg1": "ptx::grid_workspace() >> 32",
     "%envreg2": "ptx::grid_workspace()",
     "WARP_SZ": "32u",

@@ -9,6 +9,8 @@ template <class T, class = std::enable_if_t<std::is_integral<T>::value>> PTX_INL
 template <class T, class = std::enable_if_t<std::is_integral<T>::value>> PTX_INLINE T larger(T a, T b) { return a < b ? b : a; }
 template <class T> PTX_INLINE Two<T> operator+(Two<T> a, Two<T> b) { return {(T)(a.x + b.x), (T)(a.y + b.y)}; }
 
+PTX_INLINE int32_t not_negative(int32_t v) { return v < 0 ? 0 : v; }
+PTX_INLINE Two<int16_t> not_negative(Two<int16_t> v) { return {(int16_t)not_negative(v.x), (int16_t)not_negative(v.y)}; }
 PTX_INLINE int32_t saturated(int64_t v) { return v < INT32_MIN ? INT32_MIN : v > INT32_MAX ? INT32_MAX : (int32_t)v; }
 // An integer of one type as another, at its nearest end where it does not fit.
 template <class To, class From>
@@ -53,6 +55,24 @@ PTX_INLINE T sub_carry(T a, T b, bool& carry) {  // `carry` holds the borrow
   const unsigned __int128 rest = (unsigned __int128)(U)a - (U)b - (Takes && carry);
   if (Leaves) carry = (rest >> (8 * sizeof(T)) & 1) != 0;
   return (T)rest;
+}
+
+// How far bytes or halves of two words are apart, each in its place, or their sum.
+template <int Width, bool Sum>
+PTX_INLINE uint32_t distances(uint32_t a, uint32_t b) {
+  uint32_t value = 0;
+  for (int at = 0; at < 32; at += Width) {
+    const uint32_t x = a >> at & ((1u << Width) - 1), y = b >> at & ((1u << Width) - 1), apart = x < y ? y - x : x - y;
+    value += Sum ? apart : apart << at;
+  }
+  return value;
+}
+// Two integers at their nearest ends, the first above the second; `above` is what was packed before.
+template <class To>
+PTX_INLINE uint32_t packed(int32_t a, int32_t b, uint32_t above) {
+  typedef typename Word<sizeof(To)>::type U;
+  const uint64_t two = (uint64_t)(U)clamped<To>(a) << 8 * sizeof(To) | (U)clamped<To>(b);
+  return (uint32_t)((uint64_t)above << 16 * sizeof(To) | two);
 }
 
 template <bool SignedA, bool SignedB>

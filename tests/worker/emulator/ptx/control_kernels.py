@@ -171,6 +171,8 @@ def control() -> Sample:
     cvt.u64.u32 %d10, %r1; shl.b64 %d10, %d10, 8; or.b64 %d9, %d9, %d10; st.global.u64 [%out+32], %d9;
     setp.lt.u32 %p1|%p2, %t, 9; selp.u32 %r3, 1, 0, %p1; selp.u32 %r4, 2, 0, %p2; add.u32 %r3, %r3, %r4;
     cvt.u64.u32 %d9, %r3; st.global.u64 [%out+40], %d9;
+    setp.lt.or.u32 %p4|%p5, %t, 20, %p1; selp.u32 %r3, 1, 0, %p4; selp.u32 %r4, 2, 0, %p5; add.u32 %r3, %r3, %r4;
+    mov.u32 %r4, %envreg0; add.u32 %r3, %r3, %r4; cvt.u64.u32 %d11, %r3; st.global.u64 [%out+64], %d11;
     mov.pred %p3, %p2; @%p3 st.global.u64 [%out+48], %d9; @%p1 exit; brkpt;
     st.global.u64 [%out+56], %d9;
     """
@@ -180,7 +182,7 @@ def control() -> Sample:
         kind = 1 if small else 2
         switch = [70, 71, 72, 71][lane & 3]
         out = [lane + 11000, lane + 3 * lane, switch, sum(range(lane)), 11 | (lane & 3) << 8, kind]
-        return [*out, -1 if small else kind, -1 if small else kind]
+        return [*out, -1 if small else kind, -1 if small else kind, 3 if small else 1 if lane < 20 else 2]
 
     return Sample("control", body, wanted, before)
 

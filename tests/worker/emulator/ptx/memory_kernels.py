@@ -102,6 +102,8 @@ def vectors() -> Sample:
     ld.global.u32 %r1, [%in]; mov.b32 {%h1, %h2}, %r1; mov.b32 %r2, {%h2, %h1}; cvt.u64.u32 %d1, %r2;
     st.global.u64 [%out+64], %d1;
     mov.b64 {_, %r2}, %in; prefetch.global.L2 [%in]; prefetchu.L1 [%in];
+    applypriority.global.L2::evict_normal [%in], 128; createpolicy.fractional.L2::evict_first.b64 %d7, 0f3F000000;
+    createpolicy.range.global.L2::evict_last.L2::evict_unchanged.b64 %d7, [%in], 128, 256;
     """
 
     def wanted(lane: int) -> Lanes:

@@ -147,9 +147,11 @@ def _halves(value: int, kind: str) -> tuple[int, int]:
     return integer(f"{kind[0]}16", value), integer(f"{kind[0]}16", value >> 16)
 
 
-def _paired(parts: list[str], bits: Bits) -> int:
+def _paired(parts: list[str], kind: str, bits: Bits) -> int:
     operation = {"add": lambda x, y: x + y, "min": min, "max": max}[parts[0]]
-    low, high = (operation(x, y) for x, y in zip(_halves(bits[0], parts[-1]), _halves(bits[1], parts[-1]), strict=True))
+    low, high = (operation(x, y) for x, y in zip(_halves(bits[0], kind), _halves(bits[1], kind), strict=True))
+    if "relu" in parts:
+        low, high = max(low, 0), max(high, 0)
     return (low & 0xFFFF) | (high & 0xFFFF) << 16
 
 
@@ -172,9 +174,9 @@ def _multiplied(parts: list[str], v: list[int], kind: str) -> int:
 def integer_value(opcode: str, bits: Bits, kinds: tuple[str, ...]) -> int:
     """The result of an integer instruction; only its lowest bits count."""
     parts = opcode.split(".")
-    name, kind = parts[0], parts[-1]
+    name, kind = parts[0], kinds[0] if parts[-1] == "relu" else parts[-1]
     if kind.endswith("x2"):
-        return _paired(parts, bits)
+        return _paired(parts, kind, bits)
     v = [integer(each, value) for each, value in zip(kinds, bits, strict=True)]
     simple: dict[str, Callable[[], int]] = {
         "add": lambda: v[0] + v[1],
@@ -211,12 +213,25 @@ def integer_value(opcode: str, bits: Bits, kinds: tuple[str, ...]) -> int:
         "bmsk": lambda: _mask(parts, v[0], v[1]),
         "dp4a": lambda: _dot(parts, bits[0], bits[1], v[2]),
         "dp2a": lambda: _dot(parts, bits[0], bits[1], v[2]),
-        "cvt": lambda: clamped(v[0], parts[-2]) if "sat" in parts else v[0],
+        "vabsdiff2": lambda: _apart(parts, v, 16),
+        "vabsdiff4": lambda: _apart(parts, v, 8),
+        "cvt": lambda: _packed(parts, v) if "pack" in parts else clamped(v[0], parts[-2]) if "sat" in parts else v[0],
     }
     value = simple[name]()
     if "sat" in parts and name in ("add", "sub"):
         value = clamped(value, kind)
     return max(value, 0) if "relu" in parts else value
+
+
+def _apart(parts: list[str], v: list[int], width: int) -> int:
+    found = [abs((v[0] >> at & (1 << width) - 1) - (v[1] >> at & (1 << width) - 1)) for at in range(0, 32, width)]
+    return v[2] + sum(found) if "add" in parts else sum(value << at * width for at, value in enumerate(found))
+
+
+def _packed(parts: list[str], v: list[int]) -> int:
+    width = width_of(parts[3])
+    high, low = (clamped(value, parts[3]) & (1 << width) - 1 for value in v[:2])
+    return (v[2] << 2 * width if len(v) > 2 else 0) | high << width | low
 
 
 def _mask(parts: list[str], start: int, count: int) -> int:
@@ -423,6 +438,8 @@ def converted(opcode: str, bits: Bits) -> int:
         value = flushed(value, FORMATS[source])
     whole = next((WHOLE[f".{part}"] for part in parts if f".{part}" in WHOLE), None)
     if to == "tf32":
+        if "relu" in parts and (value == "-0" or (value != "nan" and numbers.negative(value))):
+            return 0
         return _tf32(value, bits[0], parts[1])
     if to not in FORMATS:
         return _to_integer(value, to, source, whole or ".rz") & (1 << width_of(to)) - 1

@@ -244,7 +244,13 @@ def expected(opcode: str, bits: tuple[int, ...]) -> int:
     if any(kind.removesuffix("x2") in FORMATS for kind in kinds):
         return reference.float_value(opcode, bits)
     value = reference.integer_value(opcode, bits, kinds)
-    return _extended(value, parts[-2]) if name == "cvt" else value & (1 << width_of(form.result)) - 1
+    return _kept(form.result, parts, value)
+
+
+def _kept(kind: str, parts: list[str], value: int) -> int:
+    """An integer as its register keeps it."""
+    extended = parts[0] == "cvt" and "pack" not in parts
+    return _extended(value, parts[-2]) if extended else value & (1 << width_of(kind)) - 1
 
 
 def _set(opcode: str, kind: str, result: str, bits: tuple[int, ...]) -> int:
