@@ -29,6 +29,8 @@ from worker.recording.seam import Kind
 CHECKED_BYTES = 768 << 10
 """Cases whose arrays take more are watched in a slice: the check build is 10 to 100 times slower."""
 CHECKED_CASES = 4
+SLOW_MS = 600.0
+"""A file one of whose short cases takes longer is compiled once more, to be fast, before the long ones are played."""
 SLICED_CASES = 2
 SLICE_BLOCKS = 6
 UNDECIDED = frozenset({"deadlock", "still_running", "out_of_memory"})
@@ -70,9 +72,9 @@ def run_cases(job: Job) -> Iterator[CaseRun]:
     job.machine = facts()
     with Submission(job) as submission:
         cases = job.cases_without_gpu
-        foreseen = submission.foresee(cases)
+        prepared = submission.prepare(cases, lambda case: submission.size(case) <= CHECKED_BYTES)
         compiled = submission.compile(tuple(Pass))
-        foreseen.result()
+        prepared.result()
         submission.record(compiled, cases)
         with job.phases.during(Phase.COMPILE):
             submission.program(Pass.PLAIN)
@@ -115,11 +117,18 @@ class Player:
         In the stage's order, several at once, for most of a short case is the way in and out.
         """
         short = [case for case in self.cases if self.submission.size(case) <= CHECKED_BYTES]
+        long = [case for case in self.cases if case not in short]
+        slowest = 0.0
         with ThreadPoolExecutor(self.cores, thread_name_prefix="case") as pool:
             try:
-                yield from self._played(short, pool)
-                if self.job.right:
-                    yield from self._played([case for case in self.cases if case not in short], pool)
+                for run in self._played(short, pool):
+                    slowest = max(slowest, run.ms or 0.0)
+                    yield run
+                if self.job.right and long:
+                    self.submission.foresee(long)
+                    if slowest > SLOW_MS:
+                        self.submission.hasten()
+                    yield from self._played(long, pool)
                 self.job.explain(self.ask)
             finally:
                 self.submission.stop()

@@ -1,9 +1,9 @@
-"""Compiles C++ that PTX was translated to, in the sandbox: one program a pass, with the player in the seam's place."""
+"""Compiles C++ that PTX was translated to, in the sandbox, once for all passes; the player stands in the seam's place."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kernelgate.reasons import Reason
 from worker.emulator.toolchain import Pass, Toolchain, emulator_folder
@@ -17,33 +17,45 @@ LOG_LIMIT = 16_000
 
 
 def build(
-    toolchain: Toolchain, text: str, which: Pass, sandbox: Sandbox, cancelled: Callable[[], bool] = never
-) -> bytes:
-    """The program of a pass. Raises Failure: `compile_error` says what the compiler could not do, or for how long."""
-    compile_it = toolchain.compile_command(which, "submission.cpp", "submission.o")
-    link_it = toolchain.link_command(which, ["submission.o"], "submission")
-    name = kept.key("program", str(toolchain.folder), compile_it, link_it, text)
+    toolchain: Toolchain,
+    text: str,
+    code: Pass,
+    passes: Sequence[Pass],
+    sandbox: Sandbox,
+    cancelled: Callable[[], bool] = never,
+) -> dict[Pass, bytes]:
+    """The programs of passes, from one compilation: with the checks' hooks, which those of another pass take for nothing, or
+    without. Raises Failure: `compile_error` says what the compiler could not do, or for how long.
+    """
+    compile_it = toolchain.compile_command(code, "submission.cpp", "submission.o")
+    links = [toolchain.link_command(each, ["submission.o"], each) for each in passes]
+    name = kept.key("programs", str(toolchain.folder), compile_it, *links, text)
     known = kept.read(name)
     if known is None:
-        script = f"{shlex.join(compile_it)} && {shlex.join(link_it)}"
-        known = {"submission": _built(toolchain, script, text, sandbox, cancelled)}
+        known = _built(toolchain, " && ".join(map(shlex.join, (compile_it, *links))), text, passes, sandbox, cancelled)
         kept.write(name, known)
-    return known["submission"]
+    return {each: known[each] for each in passes}
 
 
-def _built(toolchain: Toolchain, script: str, text: str, sandbox: Sandbox, cancelled: Callable[[], bool]) -> bytes:
+def _built(
+    toolchain: Toolchain,
+    script: str,
+    text: str,
+    passes: Sequence[Pass],
+    sandbox: Sandbox,
+    cancelled: Callable[[], bool],
+) -> dict[str, bytes]:
     done = sandbox.run(
         ["/bin/sh", "-c", script],
         limits=COMPILE_LIMITS,
         files={"submission.cpp": text.encode()},
-        collect=["submission"],
+        collect=[*passes],
         readable=[toolchain.folder, emulator_folder(), *toolchain.programs],
         cancelled=cancelled,
     )
-    program = done.files.get("submission")
-    if done.end is not End.EXITED or done.exit_code or program is None:
+    if done.end is not End.EXITED or done.exit_code or not set(passes) <= done.files.keys():
         raise _failure(done)
-    return program
+    return {each: done.files[each] for each in passes}
 
 
 def _failure(done: Finished) -> Failure:

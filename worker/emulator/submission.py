@@ -1,4 +1,4 @@
-"""One CUDA submission as the CPU plays it: compiled by nvcc, translated from PTX, compiled again for each pass, recorded.
+"""One CUDA submission as the CPU plays it: compiled by nvcc, translated from PTX, compiled again for the CPU, recorded.
 
 The host code runs in the sandbox without any array and leaves a tape for each case, as for a GPU (docs/tape.md). The tapes
 are played by a program of ours around the translated kernels.
@@ -6,7 +6,7 @@ are played by a program of ours around the translated kernels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from threading import Event
@@ -42,9 +42,11 @@ class Submission:
         self.file = job.stage.spec.file
         self.made: dict[str, Arrays] = {}
         self._tapes: dict[str, Tape] = {}
-        self._programs: dict[Pass, Future[bytes]] = {}
+        self._text = ""
+        self._programs: Future[dict[Pass, bytes]] | None = None
+        self._fast: Future[dict[Pass, bytes]] | None = None
         self._stop = Event()
-        self._threads = ThreadPoolExecutor(max_workers=1 + len(Pass), thread_name_prefix="submission")
+        self._threads = ThreadPoolExecutor(max_workers=3, thread_name_prefix="submission")
 
     def __enter__(self) -> Submission:
         return self
@@ -65,18 +67,27 @@ class Submission:
     # ------------------------------------------------------------------------------------------- what is compiled
 
     def compile(self, passes: Sequence[Pass]) -> Compiled:
-        """Compiles and translates; the programs of `passes` follow on threads. Raises Failure."""
-        job, tools = self.job, toolchain()
-        compiled = compile_cuda(job, self.machine.target)
-        with job.phases.during(Phase.COMPILE):
-            text = self._translated(compiled)
-        for each in passes:
-            self._programs[each] = self._threads.submit(build, tools, text, each, job.sandbox, self.stopped)
+        """Compiles and translates; the programs of `passes` follow on a thread. Raises Failure."""
+        compiled = compile_cuda(self.job, self.machine.target)
+        with self.job.phases.during(Phase.COMPILE):
+            self._text = self._translated(compiled)
+        self._programs = self._built(Pass.CHECK, passes)
         return compiled
 
+    def hasten(self) -> None:
+        """Compiles once more, without the checks' hooks, what takes long to play."""
+        self._fast = self._built(Pass.PLAIN, [Pass.PLAIN])
+
     def program(self, which: Pass) -> bytes:
-        """The program of a pass, waited for. Raises Failure."""
-        return self._programs[which].result()
+        """The program of a pass, waited for; the fast one where that was asked for. Raises Failure."""
+        made = self._fast if self._fast is not None and which is Pass.PLAIN else self._programs
+        if made is None:
+            raise RuntimeError("nothing was compiled")
+        return made.result()[which]
+
+    def _built(self, code: Pass, passes: Sequence[Pass]) -> Future[dict[Pass, bytes]]:
+        job = self.job
+        return self._threads.submit(build, toolchain(), self._text, code, passes, job.sandbox, self.stopped)
 
     def _translated(self, compiled: Compiled) -> str:
         names = list(compiled.cubin.kernels)
@@ -99,14 +110,20 @@ class Submission:
             self.made[case.name] = self.job.grader.inputs(case, self.job.seed)
         return self.made[case.name]
 
-    def foresee(self, cases: Sequence[Case]) -> Future[None]:
-        """Makes all inputs while a compiler runs, and starts computing the references, the longest first."""
+    def prepare(self, cases: Sequence[Case], at_once: Callable[[Case], bool]) -> Future[None]:
+        """Makes all inputs while a compiler runs, and starts computing the references of those cases that come first."""
 
         def prepare() -> None:
-            for case in sorted(cases, key=lambda case: -self.size(case)):
-                self.job.grader.foresee(case, self.inputs(case))
+            for case in cases:
+                self.inputs(case)
+            self.foresee([case for case in cases if at_once(case)])
 
         return self._threads.submit(prepare)
+
+    def foresee(self, cases: Sequence[Case]) -> None:
+        """Starts computing references, the longest first."""
+        for case in sorted(cases, key=lambda case: -self.size(case)):
+            self.job.grader.foresee(case, self.inputs(case))
 
     def decoy(self, case: Case) -> Arrays:
         """Other inputs for the same case."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ class Pass(StrEnum):
     """One build of a submission: what its kernels are watched for."""
 
     PLAIN = "plain"
-    """As fast as it goes; crashes, deadlocks and writes past an array's pages are seen."""
+    """Crashes, deadlocks, misalignment and writes past an array's pages are seen."""
     CHECK = "check"
     """Shadow memory: races, uninitialised reads, misalignment, missing barriers, accesses outside arrays and variables."""
 
@@ -43,11 +44,21 @@ class Pass(StrEnum):
 # DWARF 4: in gcc 12's DWARF 5 a `#line` does not rename the file, and binutils then finds no line of the submitter's.
 COMMON = ("-std=c++17", "-g1", "-gdwarf-4", "-w", "-fno-pie", "-fno-omit-frame-pointer")
 RUNTIME_LEVEL = "-O2"
-TRANSLATED = ("-O1", "-fno-var-tracking", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-finite-loops")
+TRANSLATED = (
+    "-O1",
+    "-fno-exceptions",
+    "-fno-var-tracking",
+    "-ffp-contract=off",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-fno-finite-loops",
+)
 """For C++ that PTX was translated to: nvcc has optimised and fused it already, integers wrap, memory has no types."""
-GCC_CHECKS = ("-fno-sanitize-recover=alignment", "--param", "tsan-distinguish-volatile=1")
+GCC_CHECKS = ("-fno-sanitize-recover=alignment", "--param", "tsan-distinguish-volatile=1",
+              "--param", "tsan-instrument-func-entry-exit=0")  # fmt: skip
 # clang++ leaves out a read that a write to the same place follows, which would hide that nothing had been written there.
-CLANG_CHECKS = ("-mllvm", "-tsan-distinguish-volatile=1", "-mllvm", "-tsan-instrument-read-before-write=1")
+CLANG_CHECKS = ("-mllvm", "-tsan-distinguish-volatile=1", "-mllvm", "-tsan-instrument-read-before-write=1",
+                "-mllvm", "-tsan-instrument-func-entry-exit=0")  # fmt: skip
 VECTOR_FEATURES = {"avx2": "-mavx2", "fma": "-mfma", "f16c": "-mf16c"}
 
 
@@ -93,7 +104,9 @@ class Toolchain:
         return kept.folder() / "emulator" / digest.hexdigest()[:16]
 
     def flags(self, build: Pass) -> tuple[str, ...]:
-        """Compiler flags of a pass, for translated modules and their precompiled header alike: they have to agree."""
+        """Compiler flags for translated modules and their precompiled header alike: they have to agree. With the checks' hooks,
+        or for a module that plays so long that it is worth being compiled once more without them.
+        """
         flags = (*self.runtime_flags(build), *TRANSLATED)
         if build is Pass.PLAIN:
             return flags
@@ -111,7 +124,7 @@ class Toolchain:
         return (*flags, "-DEMULATOR_CHECK") if build is Pass.CHECK else flags
 
     def compile_command(self, build: Pass, source: str, output: str) -> list[str]:
-        """Compiles a translated module."""
+        """Compiles a translated module, with the checks' hooks or without."""
         header = self.folder / build / HEADER
         include = ["-include-pch", f"{header}.pch"] if self.compiler.clang else ["-include", str(header)]
         return [str(self.compiler.path), *self.flags(build), *include, "-c", source, "-o", output]
@@ -119,7 +132,13 @@ class Toolchain:
     def link_command(self, build: Pass, objects: list[str], output: str) -> list[str]:
         runtime = [str(self.folder / build / name) for name in RUNTIME]
         # pthread is part of libc on new systems only.
-        return [str(self.compiler.path), "-no-pie", *objects, *runtime, "-pthread", "-o", output]
+        return [str(self.compiler.path), *self.linker, "-no-pie", *objects, *runtime, "-pthread", "-o", output]
+
+    @cached_property
+    def linker(self) -> tuple[str, ...]:
+        """The faster linker where it lies beside the compiler's own; another processor's may not."""
+        native = self.compiler.machine == platform.machine()
+        return ("-fuse-ld=gold",) if native and shutil.which("ld.gold") else ()
 
     def prepare(self, passes: Sequence[Pass] = tuple(Pass)) -> None:
         """Builds what is missing. Raises ToolchainError with the compiler's words when our own files do not compile."""

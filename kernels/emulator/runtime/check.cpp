@@ -377,11 +377,6 @@ void check_access(const void* address, unsigned size, Access access, const void*
   visit_words((Cell*)array->shadow, (size_t)(p - array->data), *me, block, p, size, access, pc);
 }
 
-void misaligned_at(const void* address, unsigned alignment, const void* pc, int line) {
-  if (current_fibre()) found("misaligned", here(pc, line), format("an access through an address that is no multiple of %u: ", alignment) + describe(address, alignment));
-}
-void misaligned(const void* address, unsigned alignment) { misaligned_at(address, alignment, (const char*)__builtin_return_address(0) - 1, 0); }
-
 // ---------------------------------------------------------------------------------------------- variables that were never set
 
 struct UndefinedResult {

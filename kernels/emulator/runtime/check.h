@@ -1,4 +1,4 @@
-// The check build: every access of a kernel is looked up in shadow memory. In the other builds these do nothing.
+// The check build: every access of a kernel is looked up in shadow memory. In the plain build these do nothing.
 //
 // Each 4-byte word of device memory has a cell with the last write and the last read: launch, block, barrier phase of the
 // block, thread, warp phase (counted by __syncwarp), and the thread's own time. An access conflicts with an earlier one
@@ -14,7 +14,6 @@ enum class Access : uint8_t { Read, Write, Atomic, Load };  // Load: an atomic o
 #ifdef EMULATOR_CHECK
 void check_access(const void* address, unsigned size, Access access, const void* pc);
 void check_volatile(const void* address, unsigned size, bool write, const void* pc);
-void misaligned_at(const void* address, unsigned alignment, const void* pc, int line);
 void check_launch();
 void check_block(Block& block);
 void check_shared(Block& block, const void* address, size_t size);

@@ -110,6 +110,7 @@ def compiling(toolchain: Toolchain, sandbox: Sandbox, starter: bytes = b"") -> C
         source: str,
         passes: Iterable[Pass] = tuple(Pass),
         provided: Mapping[str, str] | None = None,
+        code: Pass = Pass.CHECK,
     ) -> Emulated:
         job = job_of(name, signature, source, sandbox, provided or {})
         made = compile_cuda(job, VIRTUAL.target)
@@ -118,7 +119,7 @@ def compiling(toolchain: Toolchain, sandbox: Sandbox, starter: bytes = b"") -> C
         text = translation(made.ptx.decode(), job.stage.spec.file, shown)
         if isinstance(text, Failure):
             raise text
-        return Emulated(job, made, {each: build(toolchain, text, each, sandbox) for each in passes}, starter)
+        return Emulated(job, made, build(toolchain, text, code, tuple(passes), sandbox), starter)
 
     return compiled
 

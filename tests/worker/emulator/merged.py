@@ -49,8 +49,10 @@ class Merged:
         return {"which": self.samples.index(sample), **numbers, "f": broken[0] if broken else 0.0}
 
 
-def merge(samples: Sequence[Sample], emulate: Callable[..., Emulated], passes: Sequence[Pass]) -> Merged:
-    return Merged(samples, emulate("samples", SIGNATURE, source(samples), passes))
+def merge(
+    samples: Sequence[Sample], emulate: Callable[..., Emulated], passes: Sequence[Pass], code: Pass = Pass.CHECK
+) -> Merged:
+    return Merged(samples, emulate("samples", SIGNATURE, source(samples), passes, code=code))
 
 
 def source(samples: Sequence[Sample]) -> str:

@@ -38,6 +38,15 @@ def test_a_kernel_gives_numpys_answer_in_every_pass_and_order(
     assert sample.wrong(inputs, run(sample, Pass.CHECK)) == ""
 
 
+def test_code_without_the_checks_hooks_writes_the_same(
+    merged: Callable[[Sample], Merged], emulate: Callable[..., Emulated]
+) -> None:
+    """What takes long is compiled once more to be fast: not a bit of its results may change."""
+    fast = merge(BESIDE, emulate, [Pass.PLAIN], Pass.PLAIN)
+    for sample in BESIDE:
+        assert fast(sample, Pass.PLAIN) == merged(sample)(sample, Pass.PLAIN), sample.name
+
+
 def test_what_a_kernel_prints_is_kept(merged: Callable[[Sample], Merged]) -> None:
     asks = next(sample for sample in SAMPLES if sample.name == "questions")
     assert merged(asks).run(asks, Pass.PLAIN).finished.stdout == b"thread 3 of 8 says 1.50\n"

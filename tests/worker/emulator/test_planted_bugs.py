@@ -31,7 +31,7 @@ MATRIX: dict[str, tuple[str, str]] = {
     "flag_without_fence": (NONE, "race"),
     "atomic_and_plain": (NONE, "race"),
     "copy_without_wait": (NONE, "uninitialised"),
-    "misaligned_vector": (NONE, "misaligned"),
+    "misaligned_vector": ("misaligned", "misaligned"),
     "barrier_in_branch": ("deadlock", "deadlock"),
     "barrier_object_waits": ("deadlock", "deadlock"),
     "shuffle_in_branch": (NONE, "warp_mask"),

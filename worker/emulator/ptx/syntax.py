@@ -108,7 +108,8 @@ class _Parser:
         return text
 
     def accept(self, *texts: str) -> bool:
-        if self.kind != "string" and self.text in texts:
+        kind, text = self.tokens[self.at]
+        if text in texts and kind != "string":
             self.at += 1
             return True
         return False
@@ -164,6 +165,8 @@ class _Parser:
 
     def _noted(self) -> bool:  # noqa: C901 - a word each
         """Takes a directive that says something about the text: where a line came from, which version, debug sections."""
+        if self.kind != "dot":
+            return False
         if self.accept(".version"):
             self.take()
         elif self.accept(".target"):
