@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlalchemy.orm import Session
 
 from api.courses.attempts import Place, Term
-from api.courses.points import Mark, as_judged_now, marks
+from api.courses.points import Mark, Worked, as_judged_now, marks
 from api.courses.schedule import stage_of
 from api.courses.schemas import Change
 from api.courses.seats import Seat
@@ -16,11 +16,15 @@ from kernelgate.models import now
 from kernelgate.stages import Stage
 
 
-def changes(term: Term, counted: Mapping[Place, Mark], stages: Mapping[str, Stage]) -> list[Change]:
+def changes(
+    term: Term, counted: Mapping[Place, Mark], stages: Mapping[str, Stage], worked: Worked | None = None
+) -> list[Change]:
     """Against the marks that count. Where nothing was judged again there is nothing to work out."""
-    if all(each.now == each.fixed for attempts in term.attempts.values() for each in attempts):
+    if all(
+        each.now is each.fixed or each.now == each.fixed for attempts in term.attempts.values() for each in attempts
+    ):
         return []
-    newest = marks(term, stages, as_judged_now)
+    newest = marks(term, stages, as_judged_now, worked)
     handles = {person.id: person.handle for person in term.people}
     return [
         Change(stage=stage, user=handles[user], before=mark.points, after=newest[user, stage].points)

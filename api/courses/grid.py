@@ -19,10 +19,16 @@ _BEST_FIRST = {verdict: place for place, verdict in enumerate(Verdict)}
 SAME_MISTAKE, NO_PROGRESS = 5, timedelta(days=3)
 
 
-def grid(database: Session, term: Term, earned: Mapping[Place, Mark], stages: Mapping[str, Stage]) -> Grid:
-    """Everybody in `term`, by handle."""
-    repeated = _repeated(database, term)
-    rows = [_row(term, person, stages, earned, repeated) for person in term.people]
+def grid(
+    database: Session,
+    term: Term,
+    earned: Mapping[Place, Mark],
+    stages: Mapping[str, Stage],
+    known: Mapping[Place, Cell] = {},
+) -> Grid:
+    """Everybody in `term`, by handle. known: cells of which the attempts are as they were; only their marks may be others."""
+    repeated = _repeated(database, term, known)
+    rows = [_row(term, person, stages, earned, repeated, known) for person in term.people]
     titles = {
         rules.stage: stages[rules.stage].spec.title if rules.stage in stages else rules.stage for rules in term.rules
     }
@@ -30,9 +36,21 @@ def grid(database: Session, term: Term, earned: Mapping[Place, Mark], stages: Ma
 
 
 def _row(
-    term: Term, person: Person, stages: Mapping[str, Stage], earned: Mapping[Place, Mark], repeated: Mapping[Place, str]
+    term: Term,
+    person: Person,
+    stages: Mapping[str, Stage],
+    earned: Mapping[Place, Mark],
+    repeated: Mapping[Place, str],
+    known: Mapping[Place, Cell],
 ) -> GridRow:
-    cells = [_cell(term, person, rules, stages.get(rules.stage), earned, repeated) for rules in term.rules]
+    cells = []
+    for rules in term.rules:
+        before, mark = known.get((person.id, rules.stage)), earned.get((person.id, rules.stage), Mark(0.0))
+        cells.append(
+            _cell(term, person, rules, stages.get(rules.stage), mark, repeated)
+            if before is None
+            else _marked(before, mark)
+        )
     return GridRow.model_construct(
         handle=person.handle,
         person=person.person,
@@ -44,16 +62,28 @@ def _row(
     )
 
 
+def _marked(cell: Cell, mark: Mark) -> Cell:
+    if (cell.points, cell.counts, cell.late, cell.late_days, cell.override) == (
+        mark.points, mark.attempt, mark.late, mark.days, mark.override,
+    ):  # fmt: skip
+        return cell
+    return cell.model_copy(
+        update={
+            "points": mark.points, "counts": mark.attempt, "late": mark.late, "late_days": mark.days,
+            "override": mark.override,
+        }
+    )  # fmt: skip
+
+
 def _cell(
     term: Term,
     person: Person,
     rules: CourseStage,
     stage: Stage | None,
-    earned: Mapping[Place, Mark],
+    mark: Mark,
     repeated: Mapping[Place, str],
 ) -> Cell:
     attempts = term.attempts.get((person.id, rules.stage), [])
-    mark = earned.get((person.id, rules.stage), Mark(0.0))
     graded = [each for each in attempts if each.now is not None]
     counted = [each.now for each in graded if each.now is not None and not each.apart]
     verdict = min((each.verdict for each in counted), key=_BEST_FIRST.__getitem__, default=None)
@@ -108,10 +138,12 @@ def last_progress(graded: Iterable[Attempt]) -> datetime:
     return moved
 
 
-def _repeated(database: Session, term: Term) -> dict[Place, str]:
+def _repeated(database: Session, term: Term, known: Mapping[Place, Cell]) -> dict[Place, str]:
     """Where somebody's last five judgings name one and the same mistake: its title. Looked up only where all five failed."""
     last: dict[Place, list[str]] = {}
     for place, attempts in term.attempts.items():
+        if place in known:
+            continue
         tail = [each for each in attempts if each.now is not None][-SAME_MISTAKE:]
         if len(tail) == SAME_MISTAKE and all(each.now and each.now.verdict is Verdict.WRONG_ANSWER for each in tail):
             last[place] = [each.id for each in tail]

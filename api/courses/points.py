@@ -7,6 +7,7 @@ is worked out over all stages at once; among ways of equal worth the one with th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import is_
 from typing import NamedTuple
 
 from api.courses.attempts import Attempt, Judging, Place, Term
@@ -37,16 +38,53 @@ def as_judged_now(attempt: Attempt) -> Judging | None:
     return attempt.now
 
 
-def marks(term: Term, stages: Mapping[str, Stage], judged: Judged = as_fixed) -> dict[Place, Mark]:
+class Worked:
+    """What was worked out before and still holds: the options of members in a stage, and how they spend their days on them.
+
+    Whoever keeps it forgets the stages that changed; marks() puts in what is missing.
+    """
+
+    def __init__(self) -> None:
+        self.options: dict[str, dict[tuple[int, ...], list[Mark]]] = {}
+        self._spent: dict[tuple[tuple[int, ...], bool], tuple[list[list[Mark]], list[Mark]]] = {}
+
+    def without(self, changed: Iterable[str]) -> Worked:
+        found = Worked()
+        found.options = {stage: dict(known) for stage, known in self.options.items() if stage not in set(changed)}
+        found._spent = dict(self._spent)
+        return found
+
+    def spent(self, unit: tuple[tuple[int, ...], bool], options: list[list[Mark]], budget: int) -> list[Mark]:
+        """`spend`, unless the very same options were spent before."""
+        known = self._spent.get(unit)
+        if known is not None and len(known[0]) == len(options) and all(map(is_, known[0], options)):
+            return known[1]
+        chosen = spend(options, budget)
+        self._spent[unit] = (options, chosen)
+        return chosen
+
+
+def marks(
+    term: Term, stages: Mapping[str, Stage], judged: Judged = as_fixed, worked: Worked | None = None
+) -> dict[Place, Mark]:
     """Of every member in every stage of the course. Of a stage whose folder is gone, what passes is what was accepted."""
-    best = {rules.stage: _fastest(term, rules, judged) for rules in term.rules if rules.rule == PointsRule.RATIO}
+    worked = worked or Worked()
+    best = {
+        rules.stage: _fastest(term, rules, judged)
+        for rules in term.rules
+        if rules.rule == PointsRule.RATIO and rules.stage not in worked.options
+    }
     found: dict[Place, Mark] = {}
     for members, teamed in _units(term):
         rows = [rules for rules in term.rules if rules.joint == teamed or (rules.joint and not term.team(members[0]))]
-        options = [
-            _options(term, rules, members, stages.get(rules.stage), judged, best.get(rules.stage, {})) for rules in rows
-        ]
-        for rules, mark in zip(rows, spend(options, term.course.late_days), strict=True):
+        options, key = [], tuple(members)
+        for rules in rows:
+            known = worked.options.setdefault(rules.stage, {})
+            if key not in known:
+                stage, fastest = stages.get(rules.stage), best.get(rules.stage, {})
+                known[key] = _options(term, rules, members, stage, judged, fastest)
+            options.append(known[key])
+        for rules, mark in zip(rows, worked.spent((key, teamed), options, term.course.late_days), strict=True):
             for member in members:
                 found[member, rules.stage] = mark
     for place, given in term.overrides.items():
