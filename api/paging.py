@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import Query, Request
-from sqlalchemy import Select, select, tuple_
+from sqlalchemy import Select, func, select, tuple_
 from sqlalchemy.orm import Session, defer
 
 from api.problems import Refusal
 from api.schemas import SubmissionPage
 from api.views import base_url, summary
-from kernelgate.models import Submission
+from kernelgate.models import ResultRow, Submission, User
 from kernelgate.verdicts import State, Verdict
 
 Limit = Annotated[int, Query(ge=1, le=200, description="Items of a page.")]
@@ -32,6 +33,37 @@ def filtered(
     wanted = select(Submission).where(Submission.user_id == user_id, Submission.trial.is_(None))
     for column, value in ((Submission.stage, stage), (Submission.state, state), (Submission.verdict, verdict)):
         wanted = wanted if value is None else wanted.where(column == value)
+    return wanted
+
+
+class Apart(StrEnum):
+    """How a submission is set apart from those that count."""
+
+    HIDDEN = "hidden"
+    HELD = "held"
+
+
+def of_everybody(
+    *,
+    stage: str | None = None,
+    verdict: Verdict | None = None,
+    user: str | None = None,
+    mistake: str | None = None,
+    apart: Apart | None = None,
+) -> Select[Any]:
+    """Everybody's submissions with this stage, verdict, owner and named mistake, or set apart like this; None: any."""
+    wanted = select(Submission).join(User, User.id == Submission.user_id).where(Submission.trial.is_(None))
+    for column, value in ((Submission.stage, stage), (Submission.verdict, verdict)):
+        wanted = wanted if value is None else wanted.where(column == value)
+    if user is not None:
+        wanted = wanted.where(func.lower(User.handle) == user.lower())
+    if mistake is not None:
+        judged = (ResultRow.submission_id == Submission.id) & (ResultRow.round == Submission.round)
+        wanted = wanted.join(ResultRow, judged).where(ResultRow.body["mistake"]["name"].as_string() == mistake)
+    if apart is Apart.HIDDEN:
+        wanted = wanted.where(Submission.hidden)
+    if apart is Apart.HELD:
+        wanted = wanted.where(Submission.held.is_not(None), Submission.hidden.is_(False))
     return wanted
 
 

@@ -19,11 +19,11 @@ from api.pages.drawings import speed
 from api.pages.drawings.gpus import gpus
 from api.pages.mine import PAGE, verdict_of
 from api.pages.site.environment import page
-from api.paging import submissions_page
+from api.paging import Apart, of_everybody, submissions_page
 from api.schemas import SubmissionView
 from api.views import view
 from kernelgate.db import transaction
-from kernelgate.models import ResultRow, Submission, User
+from kernelgate.models import ResultRow, Submission
 from kernelgate.stages import Stage
 from kernelgate.verdicts import Verdict
 
@@ -69,22 +69,14 @@ def _case(item: SubmissionView) -> Held:
 @router.get("/submissions")
 def submissions(request: Request, viewer: Admin, catalog: StageCatalog) -> Response:  # noqa: ARG001 - for administrators only
     asked = request.query_params
-    wanted = select(Submission).join(User, User.id == Submission.user_id).where(Submission.trial.is_(None))
-    if asked.get("stage"):
-        wanted = wanted.where(Submission.stage == asked["stage"][:64])
-    verdict = verdict_of(asked.get("verdict"))
-    if verdict:
-        wanted = wanted.where(Submission.verdict == verdict)
-    if asked.get("user"):
-        wanted = wanted.where(func.lower(User.handle) == asked["user"][:64].lower())
-    if asked.get("mistake"):
-        named = ResultRow.body["mistake"]["name"].as_string() == asked["mistake"][:200]
-        judged = (ResultRow.submission_id == Submission.id) & (ResultRow.round == Submission.round)
-        wanted = wanted.join(ResultRow, judged).where(named)
-    if asked.get("apart") == "hidden":
-        wanted = wanted.where(Submission.hidden)
-    if asked.get("apart") == "held":
-        wanted = wanted.where(Submission.held.is_not(None), Submission.hidden.is_(False))
+    apart = asked.get("apart")
+    wanted = of_everybody(
+        stage=asked.get("stage", "")[:64] or None,
+        verdict=verdict_of(asked.get("verdict")),
+        user=asked.get("user", "")[:64] or None,
+        mistake=asked.get("mistake", "")[:200] or None,
+        apart=Apart(apart) if apart in list(Apart) else None,
+    )
     with transaction() as database:
         found = submissions_page(request, database, wanted, limit=PAGE, before=asked.get("before") or None)
     return page(

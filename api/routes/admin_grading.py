@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from api.administration import admin_stages, all_stages, change_stage, hide, rejudge_one, rejudge_stage
@@ -15,6 +15,7 @@ from api.dependencies import Admin, Bell, StageCatalog, StageName, SubmissionId
 from api.held import dismiss, held_submissions, release
 from api.negotiation import see_other
 from api.overview import queue_overview
+from api.paging import Apart, Before, Limit, of_everybody, submissions_page
 from api.problems import documented
 from api.results import results_csv
 from api.routes.admin import CHANGES, REFUSALS
@@ -27,6 +28,7 @@ from api.schemas import (
     RejudgeBody,
     Rejudged,
     StageChange,
+    SubmissionPage,
     SubmissionSummary,
     SubmissionView,
 )
@@ -34,6 +36,7 @@ from api.views import summary, view
 from kernelgate.accounts import audit
 from kernelgate.db import transaction
 from kernelgate.models import Submission
+from kernelgate.verdicts import Verdict
 
 router = APIRouter(prefix="/admin", tags=["admin"])
 _SHOWN_IDS = 1000
@@ -137,6 +140,24 @@ async def rejudge_all(
 def _rejudge_all(admin: Identity, name: str, body: RejudgeBody) -> list[Submission]:
     with transaction() as database:
         return rejudge_stage(database, admin, name, body.verdict, dry_run=body.dry_run)
+
+
+@router.get("/submissions", summary="Everybody's submissions", responses={**REFUSALS, **documented("invalid_field")})
+def list_submissions(
+    request: Request,
+    admin: Admin,  # noqa: ARG001
+    limit: Limit = 50,
+    before: Before = None,
+    stage: Annotated[str | None, Query(max_length=64, description="Only this stage's.")] = None,
+    verdict: Annotated[Verdict | None, Query(description="Only with this verdict.")] = None,
+    user: Annotated[str | None, Query(max_length=64, description="Only of the account with this handle.")] = None,
+    mistake: Annotated[str | None, Query(max_length=200, description="Only with this named mistake.")] = None,
+    apart: Annotated[Apart | None, Query(description="Only those that are hidden, or held back.")] = None,
+) -> SubmissionPage:
+    """Newest first; `next` leads to older ones."""
+    wanted = of_everybody(stage=stage, verdict=verdict, user=user, mistake=mistake, apart=apart)
+    with transaction() as database:
+        return submissions_page(request, database, wanted, limit=limit, before=before)
 
 
 @router.post(

@@ -19,6 +19,7 @@ BUILT_IN = (
     ("contests", "kernelgate.cli.course_contest:commands"),
     ("webhooks", "kernelgate.cli.webhooks:commands"),
     ("talking", "kernelgate.cli.talking:commands"),
+    ("administering", "kernelgate.cli.administering:commands"),
     ("accounts", "kernelgate.cli.accounts:commands"),
 )
 """Our own plug-ins, in the form of an entry point: (name, "module:attribute")."""
@@ -28,6 +29,7 @@ _OFFLINE = {"user": "accounts", "token": "accounts", "invite": "accounts"}
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Submit", ("submit", "run", "result", "cancel", "stages", "leaderboard", "login", "logout")),
     ("Teach", ("course", "comments", "comment")),
+    ("Administer", ("admin",)),
     ("On this machine", ("pull", "check", "bench", "stage", "doctor")),
     ("Run the service", ("up", "serve", "worker", "migrate", "settings")),
     ("Accounts (on the database)", ("user", "token", "invite")),

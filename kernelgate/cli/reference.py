@@ -21,8 +21,8 @@ HEAD = f"""# The command line
 This page is written by `python -m kernelgate.cli.reference` from the commands' own help. `python -m kernelgate` is
 the same as `kernelgate`.
 
-`submit`, `run`, `result`, `cancel`, `stages`, `leaderboard`, `pull`, `course`, `comments` and `comment` talk to a server: the
-one of `KERNELGATE_URL` and `KERNELGATE_TOKEN`, else the one that `kernelgate login` stored, else `http://127.0.0.1:8000`.
+`submit`, `run`, `result`, `cancel`, `stages`, `leaderboard`, `pull`, `course`, `comments`, `comment` and `admin` talk to a
+server: the one of `KERNELGATE_URL` and `KERNELGATE_TOKEN`, else the one that `kernelgate login` stored, else `http://127.0.0.1:8000`.
 `user`, `token` and `invite` work on the database of `KERNELGATE_DATABASE_URL` and need no server.
 Evidence and data go to standard output, progress and messages to the error stream.
 
