@@ -2,9 +2,9 @@
 
 A stage is one folder, so a new one is proven here without anybody writing it down. The solution is graded in all short cases;
 any other file in a few of them, and in all where those few do not show what they must. Where kernels are emulated or
-interpreted, which takes seconds of processor time a file, that is one file of each verdict, and one of each reason that no
-stage of the language before it shows: reasons are given by code that all stages share. `stage verify` grades every file in
-every case, and has to before a stage is shipped (test_shipped.py).
+interpreted, which takes seconds of processor time a file, that is one file of each verdict, and one of each reason that neither
+the corpus of attacks nor a stage before it shows in the language: reasons are given by code that all stages share.
+`stage verify` grades every file in every case, and has to before a stage is shipped (test_shipped.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kernelgate.protocol import Result
 from kernelgate.settings import ROOT
 from kernelgate.stage_folders import load_stages
 from kernelgate.stages import Backend, Example, Stage
-from kernelgate.verdicts import Verdict
+from tests.exploits.rows import ATTACKS, CONTROLS
 from worker.backends import choose, gradable, open_sandbox
 from worker.grade import grade, new_seed
 from worker.sandbox import Sandbox
@@ -75,8 +75,9 @@ def few(stage: Stage) -> Stage:
 
 def chosen(stage: Stage) -> list[Example]:
     """Of each verdict the first file, one with a named mistake if there is; one of each reason that nothing before shows."""
-    before = {kind for other in earlier(stage) for kind in map(kind_of, shown(other)) if kind[1]}
-    found: dict[tuple[Verdict, str | None], Example] = {}
+    before = by_attacks(stage.spec.language)
+    before |= {kind for other in earlier(stage) for kind in map(kind_of, shown(other)) if kind[1]}
+    found: dict[tuple[str, str | None], Example] = {}
     for verdict in {example.verdict: None for example in shown(stage)}:
         some = [example for example in shown(stage) if example.verdict is verdict]
         first = next((example for example in some if example.mistake), some[0])
@@ -87,7 +88,13 @@ def chosen(stage: Stage) -> list[Example]:
     return list(found.values())
 
 
-def kind_of(example: Example) -> tuple[Verdict, str | None]:
+def by_attacks(language: str) -> set[tuple[str, str | None]]:
+    """Verdicts and reasons that files of the corpus get from a service without a GPU (tests/exploits/test_corpus.py)."""
+    rows = [row for row in (*ATTACKS, *CONTROLS) if row.language == language and not row.gpu_only]
+    return {(row.anywhere.verdict, row.anywhere.reason) for row in rows}
+
+
+def kind_of(example: Example) -> tuple[str, str | None]:
     return example.verdict, example.reason
 
 
