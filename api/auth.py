@@ -13,7 +13,7 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 from urllib.parse import urlsplit
@@ -41,7 +41,8 @@ _USED_EVERY = timedelta(minutes=1)
 class Identity:
     """An account and the token or credential it signed in with; `csrf` is set for a browser.
 
-    token_id: None in a session that a credential opened. credential_id: None for every token.
+    token_id: None in a session that a credential opened. credential_id: None for every token. course: the name of the only one
+    that the token is good for.
     """
 
     user_id: int
@@ -52,6 +53,7 @@ class Identity:
     via: Literal["token", "session"]
     csrf: str = ""
     credential_id: int | None = None
+    course: str | None = None
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes and scope in scopes_of(self.role)
@@ -87,7 +89,7 @@ def by_token(secret: str) -> Identity:
             )
         _check_enabled(token.user)
         _mark_used(database, token)
-        return _identity(token.user, token.scopes, token.id, "token")
+        return replace(_identity(token.user, token.scopes, token.id, "token"), course=token.course)
 
 
 def _identity(
@@ -202,6 +204,9 @@ def open_session(database: Database, user: User, opened_with: Token | Credential
     Sessions that are over are swept away.
     """
     _check_enabled(user)
+    if isinstance(opened_with, Token) and opened_with.course is not None:
+        detail = f"The token is good for the course {opened_with.course} alone, and for programs: it opens no session."
+        raise Refusal("missing_scope", detail, field="token")
     secret, csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(24)
     database.execute(delete(Session).where(Session.expires_at <= now()))
     end = now() + timedelta(days=settings().session_days)

@@ -24,7 +24,7 @@ async def same_site(request: Request) -> None:
 async def viewer(request: Request) -> Identity | None:
     """Whoever asks; None for a stranger. Raises Refusal for a token that may not even read."""
     identity = await identify_safely(request)
-    return None if identity is None else _with_scope(identity, Scope.READ)
+    return None if identity is None else _with_scope(_within(request, identity), Scope.READ)
 
 
 def requires(scope: Scope) -> Callable[[Request], Awaitable[Identity]]:
@@ -34,9 +34,21 @@ def requires(scope: Scope) -> Callable[[Request], Awaitable[Identity]]:
         identity = await identify_safely(request)
         if identity is None:
             raise challenge("not_signed_in", "This needs a token or a browser session.")
-        return _with_scope(identity, scope)
+        return _with_scope(_within(request, identity), scope)
 
     return signed_in
+
+
+def _within(request: Request, identity: Identity) -> Identity:
+    """Raises Refusal for a token of one course anywhere else: what is not that course's own address is not for it."""
+    if identity.course is not None and request.path_params.get("course") != identity.course:
+        raise Refusal(
+            "missing_scope",
+            f"The token is good for the course {identity.course} alone.",
+            field="header.authorization",
+            accepted=f"a token that is not confined, or an address under /courses/{identity.course}",
+        )
+    return identity
 
 
 def _with_scope(identity: Identity, scope: Scope) -> Identity:

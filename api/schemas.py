@@ -234,6 +234,7 @@ class TokenView(BaseModel):
     hint: str = Field(description="Its first characters.")
     scopes: list[str]
     parent_id: int | None = Field(None, description="The token it was made from, and ends with.")
+    course: str | None = Field(None, description="The only course that it is good for.")
     created_at: datetime
     expires_at: datetime
     last_used_at: datetime | None = None
@@ -249,6 +250,9 @@ class TokenBody(Body):
     scopes: list[Scope] | None = Field(None, description="Default: what the account may do, but never `admin`.")
     days: float | None = Field(
         None, gt=0, le=3650, description="Days it lives, unless the token it is made from ends before."
+    )
+    course: Word | None = Field(
+        None, description="The only course that it is good for, one that the account is in; it opens no session."
     )
 
 

@@ -14,7 +14,7 @@ from api.auth import Identity
 from api.limits import check_token_limits
 from api.problems import Refusal
 from api.schemas import NewToken, TokenBody, TokenView
-from kernelgate.accounts import AccountError, audit, create_token, is_live, lock_tokens, revoke_token, scopes_of
+from kernelgate.accounts import AccountError, audit, create_token, is_live, lock_tokens, revoke_token, scopes_of, seated
 from kernelgate.models import Credential, Role, Scope, Token, User
 from kernelgate.settings import settings
 
@@ -66,16 +66,24 @@ def _new_token(
     lock_tokens(database)
     check_token_limits(database, user.id)
     parent, origin = _descent(database, maker) if derived else (None, None)
+    _check_course(database, user, body.course)
     days = body.days if body.days is not None else float(settings().token_days)
     try:
         token, secret = create_token(
-            database, user, name=body.name, scopes=scopes, days=days, parent=parent, origin=origin
-        )
+            database, user, name=body.name, scopes=scopes, days=days, parent=parent, origin=origin,
+            course=body.course or None,
+        )  # fmt: skip
     except AccountError as error:
         raise Refusal("invalid_field", str(error), field="scopes", value=", ".join(map(str, scopes))) from error
     database.refresh(token)
     audit(database, maker.handle, "token.create", user.handle, token=token.id, scopes=token.scopes, by=maker.token_id)
     return NewToken.model_validate({**token_view(token).model_dump(), "token": secret})
+
+
+def _check_course(database: Session, user: User, course: str | None) -> None:
+    """Raises Refusal for a course that the account is not in."""
+    if course and not seated(database, user, course):
+        raise Refusal("unknown_course", f"{user.handle} is in no course of that name.", field="course", value=course)
 
 
 def _descent(database: Session, maker: Identity) -> tuple[Token | None, int | None]:

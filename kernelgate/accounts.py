@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 from kernelgate.contests import ContestStart
 from kernelgate.models import (
     Audit,
+    Course,
     Credential,
     Extension,
     Invite,
@@ -90,10 +91,11 @@ def create_token(
     days: float,
     parent: Token | None = None,
     origin: int | None = None,
+    course: str | None = None,
 ) -> tuple[Token, str]:
     """A token and its secret, which is not stored. One made from `parent` ends with it at the latest; the caller holds
     `lock_tokens` and has seen that `parent` is live. `origin`: the number of a token whose revocation ends this one, and whose
-    last day does not.
+    last day does not. `course`: the name of the only course that it is good for.
 
     Raises AccountError for scopes beyond the role or a life not above zero.
     """
@@ -102,6 +104,10 @@ def create_token(
     beyond = [scope for scope in wanted if scope not in allowed]
     if beyond or not wanted:
         raise AccountError(f"scopes {[*map(str, wanted)]}: {user.handle} ({user.role}) may have {[*map(str, allowed)]}")
+    if course is not None and not seated(session, user, course):
+        raise AccountError(f"course {course}: {user.handle} is in no course of that name")
+    if course is not None and Scope.ADMIN in wanted:
+        raise AccountError(f"scopes {[*map(str, wanted)]}: a token of a course does not administer the service")
     if not 0 < days <= 3650:
         raise AccountError(f"days {days}: more than 0 and at most 3650")
     secret = TOKEN_PREFIX + secrets.token_urlsafe(24)
@@ -113,11 +119,18 @@ def create_token(
         hint=secret[:8],
         scopes=[*map(str, wanted)],
         parent_id=parent.id if parent else origin,
+        course=course,
         expires_at=min(end, parent.expires_at) if parent else end,
     )
     session.add(token)
     session.flush()
     return token, secret
+
+
+def seated(session: Session, user: User, course: str) -> bool:
+    """Whether somebody is in the course of this name."""
+    seat = select(Member.user_id).join(Course, Course.id == Member.course_id)
+    return session.scalar(seat.where(Course.name == course, Member.user_id == user.id)) is not None
 
 
 def revoke_token(session: Session, token: Token) -> list[int]:

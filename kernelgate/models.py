@@ -129,6 +129,8 @@ class Token(Base):
     """The token's first characters, so that a person can tell two tokens apart."""
     scopes: Mapped[list[str]] = mapped_column(ARRAY(String))
     parent_id: Mapped[int | None] = mapped_column(ForeignKey("tokens.id", ondelete="SET NULL"), index=True)
+    course: Mapped[str | None] = mapped_column(ForeignKey("courses.name", ondelete="CASCADE"), index=True)
+    """The only course that it is good for, and with which it ends; None: it is not confined."""
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     expires_at: Mapped[datetime]
     last_used_at: Mapped[datetime | None]

@@ -235,7 +235,8 @@ def token() -> None:
 )
 @click.option("--days", type=float, default=None, help="Days it lives; default: the setting KERNELGATE_TOKEN_DAYS.")
 @click.option("--name", default="", help="What it is for.")
-def create_token(handle: str, scopes: tuple[str, ...], days: float | None, name: str) -> None:
+@click.option("--course", default=None, help="The only course that it is good for, one that HANDLE is in.")
+def create_token(handle: str, scopes: tuple[str, ...], days: float | None, name: str, course: str | None) -> None:
     """Make a token for HANDLE and print it, this once."""
     from kernelgate import accounts
     from kernelgate.models import Scope
@@ -247,8 +248,9 @@ def create_token(handle: str, scopes: tuple[str, ...], days: float | None, name:
             session,
             found,
             name=name,
-            scopes=[Scope(scope) for scope in scopes] or None,
+            scopes=[Scope(scope) for scope in scopes] or ([Scope.READ, Scope.SUBMIT] if course else None),
             days=settings().token_days if days is None else days,
+            course=course,
         )
         accounts.audit(session, actor(), "token.create", found.handle, token=made.id, scopes=made.scopes)
     click.echo(secret)
