@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kernelgate.protocol import Result
 from kernelgate.stages import Spec, Stage
-from worker.emulator.toolchain import Toolchain
+from worker.emulator import backend, submission
+from worker.emulator.build import build as compile_for_the_cpu
+from worker.emulator.toolchain import Pass, Toolchain
 from worker.grade import grade
 from worker.sandbox import Sandbox
 
@@ -53,6 +56,25 @@ def test_a_race_has_two_threads(compiler: Toolchain, sandbox: Sandbox, name: str
     result = graded(name, sandbox, "halve" if name == "clamped_reads" else "sum")
     assert (result.verdict, result.reason) == ("wrong_answer", "race"), result.message
     assert "The other access is a " in result.message
+
+
+def test_a_slow_file_is_compiled_once_more_before_its_long_cases(
+    compiler: Toolchain, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here all cases but that of one value count as long, and every file as slow."""
+    del compiler
+    built: list[Pass] = []
+
+    def build(tools: Toolchain, text: str, code: Pass, *rest: Any) -> dict[Pass, bytes]:
+        built.append(code)
+        return compile_for_the_cpu(tools, text, code, *rest)
+
+    monkeypatch.setattr(submission, "build", build)
+    monkeypatch.setattr(backend, "CHECKED_BYTES", 8)
+    monkeypatch.setattr(backend, "SLOW_MS", 0.0)
+    result = graded("other_spelling_of_vote", sandbox)
+    assert (result.verdict, result.reason) == ("accepted", "passed"), result.message
+    assert built == [Pass.CHECK, Pass.PLAIN]
 
 
 def test_how_runs_have_to_agree_is_the_stages_word(compiler: Toolchain, sandbox: Sandbox) -> None:
