@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.courses.attempts import term
+from api.courses.attempts import Term, term
 from api.courses.kept import row_of
 from api.courses.roster import member_named
 from api.courses.schedule import stage_of
@@ -17,7 +17,7 @@ from api.courses.seats import Seat
 from api.outcomes import outcomes
 from api.problems import Refusal
 from kernelgate.accounts import audit
-from kernelgate.models import CourseRole, Member, Override, Submission, now
+from kernelgate.models import CourseRole, CourseStage, Member, Override, Submission, now
 from kernelgate.stages import Stage
 
 SHOWN = 200
@@ -34,9 +34,21 @@ def person_in(database: Session, by: Seat, handle: str) -> Member:
 
 def timeline(database: Session, by: Seat, handle: str, stage: str, stages: Mapping[str, Stage]) -> Timeline:
     member = person_in(database, by, handle)
-    rules = stage_of(database, by.course, stage)
+    return timelines(database, by, member, [stage_of(database, by.course, stage)], stages)[0]
+
+
+def timelines(
+    database: Session, by: Seat, member: Member, of: Iterable[CourseStage], stages: Mapping[str, Stage]
+) -> list[Timeline]:
+    """One person's in several stages of the course."""
     found = term(database, by.course, users=[member.user_id])
     row = row_of(database, by.course, stages, member.user.handle)
+    cells = {cell.stage: cell for cell in row.cells} if row else {}
+    return [_timeline(database, member, rules, found, cells.get(rules.stage, Cell(stage=rules.stage))) for rules in of]
+
+
+def _timeline(database: Session, member: Member, rules: CourseStage, found: Term, cell: Cell) -> Timeline:
+    stage = rules.stage
     attempts = found.attempts.get((member.user_id, stage), [])[-SHOWN:]
     notes = outcomes(database, [each.id for each in attempts])
     texts = _texts(database, [each.id for each in attempts])
@@ -62,12 +74,12 @@ def timeline(database: Session, by: Seat, handle: str, stage: str, stages: Mappi
             )
         )
     return Timeline(
-        course=by.course.name,
+        course=found.course.name,
         stage=stage,
         user=member.user.handle,
         due_at=found.due(member.user_id, rules),
         extended=(member.user_id, stage) in found.extensions,
-        cell=next((cell for cell in (row.cells if row else ()) if cell.stage == stage), Cell(stage=stage)),
+        cell=cell,
         attempts=views,
     )
 

@@ -10,14 +10,15 @@ from sqlalchemy.orm import Session
 from api.courses.schedule import stages_of
 from api.courses.schemas import Timeline
 from api.courses.seats import Seat
-from api.courses.timeline import timeline
+from api.courses.timeline import person_in, timelines
 from kernelgate.stages import Stage
 from kernelgate.verdicts import ABOUT
 
 
 def worklog(database: Session, by: Seat, handle: str, stages: Mapping[str, Stage]) -> list[Timeline]:
     """Of every stage of the course, in its order. Raises Refusal for somebody whose work the caller may not see."""
-    return [timeline(database, by, handle, rules.stage, stages) for rules in stages_of(database, by.course)]
+    member = person_in(database, by, handle)
+    return timelines(database, by, member, stages_of(database, by.course), stages)
 
 
 def markdown(title: str, person: str, log: Sequence[Timeline], stages: Mapping[str, Stage]) -> str:

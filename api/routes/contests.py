@@ -16,7 +16,7 @@ from api.courses.csv_exports import contest_csv
 from api.courses.seats import Right, Seat, seat
 from api.dependencies import CourseName, Reader, StageCatalog, Submitter, Viewer
 from api.negotiation import JSON, preferred, see_other
-from api.problems import documented
+from api.problems import SIGNED_IN, documented
 from api.routes.courses import CHANGES, READS
 from kernelgate.db import transaction
 
@@ -69,9 +69,12 @@ def _set(request: Request, course: str, identity: Identity, catalog: Catalog, bo
 
 
 @router.post(
-    "/courses/{course}/contest/remove", summary="Make a course no contest any more", responses={**CHANGES, **_MISSING}
+    "/courses/{course}/contest/remove",
+    summary="Make a course no contest any more",
+    status_code=204,
+    responses={**CHANGES, **_MISSING},
 )
-def remove_contest(request: Request, course: CourseName, identity: Submitter) -> Any:
+def remove_contest(request: Request, course: CourseName, identity: Submitter) -> Response:
     """For its instructors. The course and what was submitted stay."""
     with transaction() as database:
         by = seat(database, identity, course, Right.INSTRUCTOR)
@@ -130,7 +133,7 @@ def _reveal(request: Request, course: str, identity: Identity, catalog: Catalog,
             "description": "JSON, or CSV.",
             "content": {_CSV: {"example": "rank,name,points\n"}},
         },
-        **documented("no_contest"),
+        **documented(*SIGNED_IN, "no_contest"),
     },
 )
 def get_board(

@@ -73,9 +73,10 @@ def test_webhook(request: Request, course: CourseName, number: Number, identity:
     "/courses/{course}/webhooks/{number}/remove",
     tags=["courses"],
     summary="Remove a webhook",
+    status_code=204,
     responses={**CHANGES, **documented("unknown_course", "not_found")},
 )
-def remove_webhook(request: Request, course: CourseName, number: Number, identity: Submitter) -> Any:
+def remove_webhook(request: Request, course: CourseName, number: Number, identity: Submitter) -> Response:
     """For its instructors. What waits for it is not sent any more."""
     with transaction() as database:
         by = seat(database, identity, course, Right.INSTRUCTOR)
