@@ -26,7 +26,7 @@ from worker.judging.arrays import STORED
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
 from worker.judging.job import Job
-from worker.recording.compile import Compiled, compile_cuda, demangled
+from worker.recording.compile import Compiled, compile_cuda
 from worker.recording.placement import WORKSPACE, Buffer, Edge
 from worker.recording.record import Take, record
 from worker.recording.seam import DTYPES, Kind, Parameter, seam_of
@@ -90,8 +90,8 @@ class Submission:
         return self._threads.submit(build, toolchain(), self._text, code, passes, job.sandbox, self.stopped)
 
     def _translated(self, compiled: Compiled) -> str:
-        names = list(compiled.cubin.kernels)
-        shown = tuple(zip(names, demangled(self.job.sandbox, names), strict=True))
+        # What was shown of the kernels' resources names the first of them; a file with more has their own names for the rest.
+        shown = tuple(zip(compiled.cubin.kernels, (each.kernel for each in self.job.resources), strict=False))
         text = translation(compiled.ptx.decode(errors="replace"), self.file, shown)
         if isinstance(text, Failure):
             raise Failure(text.reason, text.message, log=self.job.log)
