@@ -22,6 +22,7 @@ from api.pages.site.environment import origin, page, wait_words
 from api.pages.standing import own_submissions, reached
 from api.pages.text.highlighting import highlight, numbered
 from api.pages.text.lesson import render_lesson
+from api.pages.text.provided_names import provided_names
 from api.problems import Refusal
 from api.sent import Sent
 from api.source import size_limit
@@ -108,6 +109,7 @@ def _show(
         "done_when": stage.spec.done_when,
         "downloads": [name for name in view.files if not name.startswith("figures/")],
         "starter": stage.starter,
+        "names": provided_names(stage.provided),
         "source": stage.starter if loaded is None or loaded.source is None else loaded.source,
         "loaded": loaded is not None and loaded.source is not None,
         "answer": beside is not None,

@@ -22,7 +22,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
       client_secret: "a secret: of+the/client",
       // A native client comes back to any port of this machine, so that one provider serves all tests.
       application_type: "native",
-      redirect_uris: ["http://127.0.0.1/sign-in/provider/back"],
+      redirect_uris: ["http://127.0.0.1/sign-in/provider/back", "http://localhost/sign-in/provider/back"],
     },
   ],
   cookies: { keys: ["tests"] },

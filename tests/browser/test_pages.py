@@ -26,7 +26,7 @@ pytestmark = pytest.mark.browser
 OPEN = ("/", "/stages", "/stages/online_softmax", "/stages/online_attention", "/stages/streaming_attention", "/leaderboard",
         "/leaderboard/online_softmax", "/leaderboard/streaming_attention", "/sign-in", "/sign-up", "/nothing",
         "/me/submissions", "/docs", "/docs/measuring")  # fmt: skip
-OWN = ("/me/submissions", "/me/tokens")
+OWN = ("/me/submissions", "/me/tokens", "/people/admin")
 ADMIN = ("/admin/queue", "/admin/submissions", "/admin/held", "/admin/stages",
          "/admin/stages/online_softmax?preview=1", "/admin/users", "/admin/users/admin",
          "/admin/invites", "/admin/audit")  # fmt: skip

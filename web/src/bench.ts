@@ -4,9 +4,13 @@
  * All of it stands on a plain form with a file field and a text area, which is what is sent.
  */
 import { Beside } from "./beside";
+import { Checking } from "./checking";
 import { Drafts } from "./drafts";
 import type { Editor } from "./editor";
 import { Sending, type Try } from "./sending";
+
+const VIM = "vim-keys";
+const vim = (): boolean => localStorage.getItem(VIM) === "on";
 
 type Enhance = (root: ParentNode) => void;
 
@@ -30,6 +34,7 @@ class Workplace {
   readonly #drafts: Drafts;
   readonly #sending: Sending;
   readonly #beside: Beside;
+  readonly #checking: Checking;
   #editor: Editor | null = null;
   #saving = 0;
 
@@ -46,6 +51,9 @@ class Workplace {
     this.#drafts = new Drafts(form.dataset.owner ?? "", form.dataset.stage ?? "");
     this.#sending = new Sending(form);
     this.#beside = new Beside(workbench, enhance, () => this.answered());
+    const box = form.querySelector<HTMLInputElement>("input[data-option=check]");
+    const idle = (): boolean => !this.#sending.busy && !this.#beside.waiting;
+    this.#checking = new Checking(form, () => this.#editor, idle, (text, bad) => this.say(text, bad), box);
   }
 
   start(): void {
@@ -62,6 +70,7 @@ class Workplace {
     const comparison = this.form.querySelector<HTMLSelectElement>('select[data-action="compare"]');
     comparison?.addEventListener("change", () => void this.compare(comparison));
     this.drops();
+    this.vimOption();
     this.#beside.onLine((line) => void this.open().then((editor) => editor.go(line)));
     this.#beside.onValues((values, name) => this.own(values, name));
     this.#beside.watch();
@@ -96,15 +105,28 @@ class Workplace {
         text: this.area.value,
         language: this.form.dataset.language === "cpp" ? "cpp" : "python",
         seam: { name: this.form.dataset.seam ?? "", signature: this.form.dataset.signature ?? "" },
+        provided: JSON.parse(this.form.dataset.names ?? "[]") as [string, string, string][],
         label: `Source of ${this.form.dataset.file ?? "the submission"}`,
         changed: (text) => this.changed(text),
         submit: () => this.press(false),
         run: () => this.press(true),
       });
       this.#editor.mark(this.#beside.faults());
+      if (vim()) void this.#editor.vim(true);
       return this.#editor;
     });
     return this.#opening;
+  }
+
+  /** Vim's keys are a file of their own, which only they load who want them. */
+  private vimOption(): void {
+    const box = this.form.querySelector<HTMLInputElement>("input[data-option=vim]");
+    if (!box) return;
+    box.checked = vim();
+    box.addEventListener("change", () => {
+      localStorage.setItem(VIM, box.checked ? "on" : "off");
+      void this.open().then((editor) => editor.vim(box.checked));
+    });
   }
 
   private restore(): void {
@@ -121,6 +143,7 @@ class Workplace {
     this.area.value = text;
     clearTimeout(this.#saving);
     this.#saving = setTimeout(() => this.keep(text), 400);
+    this.#checking.changed();
   }
 
   private keep(text: string): void {
@@ -159,6 +182,12 @@ class Workplace {
     }
     this.#editor?.compare(other);
     this.say(`Changes against ${choice.selectedOptions[0]?.textContent ?? "it"} are marked`);
+  }
+
+  /** A try that was just made can be compared with as well. */
+  private comparable(id: string): void {
+    const choice = this.form.querySelector<HTMLSelectElement>('select[data-action="compare"]');
+    choice?.options.add(new Option(`${id.slice(0, 8)}: just submitted`, id), 2);
   }
 
   /** A readable file goes into the editor; anything else stays in the file field and is sent as it is. */
@@ -214,12 +243,14 @@ class Workplace {
     this.keep(this.area.value);
     const run = (event.submitter as HTMLButtonElement | null)?.name === "run";
     if (this.#sending.busy) return; // a second press of the keys while the first is on its way would be a second submission
+    this.#checking.stop();
     this.say(run ? "Sending the run…" : "Sending…");
     this.#editor?.sent();
     const made = await this.#sending.send(this.what(run));
     if ("problem" in made) return this.refuse(made.problem, made.signedOut);
     this.#editor?.mark([]);
     this.say(run ? "Running one case" : "Submitted");
+    if (!run) this.comparable(made.id);
     if (!(await this.#beside.show(made.id))) location.assign(`/submissions/${made.id}`);
   }
 

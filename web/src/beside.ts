@@ -40,6 +40,11 @@ export class Beside {
     return true;
   }
 
+  /** Whether an answer is still on its way. */
+  get waiting(): boolean {
+    return Boolean(document.getElementById("answer-body")?.dataset.events);
+  }
+
   /** Follows the answer that stands here until it is final. */
   watch(): void {
     const body = document.getElementById("answer-body");

@@ -30,9 +30,10 @@ function known(text: string): Known[] {
 
 const WORD = /(?:[A-Za-z_]\w*\.)?[A-Za-z_#]\w*\.?$/;
 
-export function completion(language: "python" | "cpp", seam: Seam): Extension {
+export function completion(language: "python" | "cpp", seam: Seam, provided: readonly [string, string, string][]): Extension {
   const names = language === "cpp" ? known(CUDA) : [...known(TRITON), ...known(TORCH)];
   if (seam.name) names.push({ name: seam.name, signature: seam.signature, about: "what this stage asks for" });
+  names.push(...provided.map(([name, signature, about]): Known => ({ name, signature, about })));
   const options = names.map(
     ({ name, signature, about }): Completion => ({
       label: name,

@@ -58,6 +58,8 @@ export interface EditorOptions {
   language: "python" | "cpp";
   label: string;
   seam: Seam;
+  /** What the stage's own files define: name, signature, where. */
+  provided: [string, string, string][];
   changed: (text: string) => void;
   submit: () => void;
   run: () => void;
@@ -73,6 +75,7 @@ export interface Editor {
   text(): string;
   replace(text: string): void;
   compare(original: string | null): void;
+  vim(on: boolean): Promise<void>;
   /** From now on `mark` speaks of the text as it is at this moment, wherever its lines have moved to meanwhile. */
   sent(): void;
   /** Marks lines of the text that was sent last, and nothing else. */
@@ -85,6 +88,7 @@ export interface Editor {
 export function openEditor(host: HTMLElement, options: EditorOptions): Editor {
   const root = host.attachShadow({ mode: "open", delegatesFocus: true });
   const comparison = new Compartment();
+  const keys = new Compartment();
   let was = Text.of(options.text.split("\n"));
   let since: ChangeSet = ChangeSet.empty(was.length);
   const view = new EditorView({
@@ -93,6 +97,7 @@ export function openEditor(host: HTMLElement, options: EditorOptions): Editor {
     state: EditorState.create({
       doc: options.text,
       extensions: [
+        keys.of([]), // before all others: what they bind comes second
         extensions(options),
         comparison.of([]),
         EditorView.updateListener.of((update) => {
@@ -115,6 +120,10 @@ export function openEditor(host: HTMLElement, options: EditorOptions): Editor {
     replace: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } }),
     compare: (original) => view.dispatch({ effects: comparison.reconfigure(original === null ? [] : against(original)) }),
     sent,
+    vim: async (on) => {
+      const found = on ? (await import("@replit/codemirror-vim")).vim({ status: true }) : [];
+      view.dispatch({ effects: keys.reconfigure(found) });
+    },
     mark: (faults) => {
       const found = faults.map((fault): Diagnostic => {
         const { from, to } = place(fault.line);
@@ -162,7 +171,7 @@ function extensions(options: EditorOptions): Extension {
     indentOnInput(),
     bracketMatching(),
     closeBrackets(),
-    completion(options.language, options.seam),
+    completion(options.language, options.seam, options.provided),
     typedOver,
     highlightActiveLine(),
     highlightSelectionMatches(),
