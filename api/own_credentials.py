@@ -70,7 +70,8 @@ def descent(database: Database, identity: Identity) -> int | None:
     token = database.get_one(Token, identity.token_id, populate_existing=True)
     if credentials_of(database, identity.user_id):
         raise Refusal("own_sign_in_first", "You are signed in with a token, and the account has a way of its own.")
-    if token.parent_id is not None or token.revoked_at is not None or set(token.scopes) < set(scopes_of(identity.role)):
+    confined = token.course is not None or token.parent_id is not None
+    if confined or token.revoked_at is not None or set(token.scopes) < set(scopes_of(identity.role)):
         raise Refusal(
             "own_sign_in_first", f"The token {token.hint}… is not the account's own, or may not do all that it may."
         )
