@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import product
+from math import prod
 from typing import Any
 
 from kernelgate.case_lines import CaseLine, is_drawn
+from kernelgate.families import filled
 from kernelgate.languages import LANGUAGES
 from kernelgate.seams import CHANGED, DTYPES, OF_THE_CASE, Argument, SeamError, SeamLine, result
 from kernelgate.stage_source import Source, StageFileError, literal_of
@@ -28,6 +31,8 @@ PASSED_ON = (
     "probe",
 )
 """Keys that mean what they mean in stage.toml."""
+MOST_MEMBERS = 24
+"""Of a family of mistakes: each is a variant of the reference that is computed."""
 BACKENDS = {"cuda": ["gpu", "emulator"], "triton": ["gpu", "interpreter"], "pytorch": ["torch"]}
 LIMITS = {
     "cuda": {"wall_s": 90, "case_s": 10, "memory_mb": 4096, "scratch_mb": 256},
@@ -146,7 +151,7 @@ def _done_when(item: object) -> dict[str, Any]:
     return {"text": item} if isinstance(item, str) else dict(zip(("text", "answer"), item, strict=False))  # type: ignore[call-overload]
 
 
-def _mistakes(source: Source) -> Any:
+def _mistakes(source: Source) -> Iterator[dict[str, Any]]:
     """Names, titles and hints; the functions beside them are not looked at."""
     node = source.values.get("mistakes")
     if node is None:
@@ -159,11 +164,30 @@ def _mistakes(source: Source) -> Any:
         if not isinstance(name, str) or len(parts) not in (3, 4):
             raise StageFileError(
                 value.lineno,
-                f"mistakes: {name}: accepted is (function, title, hint), and a reason behind them "
-                "where it shows as a contract violation",
+                f"mistakes: {name}: accepted is (function, title, hint), and behind them a reason where it shows as a "
+                "contract violation, or the values of the function's parameters that are tried: {'block': (128, 256)}",
             )
         words = [literal_of(part, f"mistakes: {name}") for part in parts[1:]]
-        yield dict(zip(("name", "title", "hint", "violation"), [name, *words], strict=False))
+        stated = dict(zip(("name", "title", "hint"), [name, *words], strict=False))
+        behind = words[2:]
+        if behind and isinstance(behind[0], dict):
+            stated |= _family(value.lineno, name, words[0], behind[0])
+        elif behind:
+            stated["violation"] = behind[0]
+        yield stated
+
+
+def _family(line: int, name: str, form: str, among: Mapping[str, object]) -> dict[str, Any]:
+    values = {key: tuple(each) if isinstance(each, tuple | list) else (each,) for key, each in among.items()}
+    if not 1 < prod(len(each) for each in values.values()) <= MOST_MEMBERS:
+        raise StageFileError(line, f"mistakes: {name}: 2 to {MOST_MEMBERS} combinations of values are accepted")
+    try:
+        title = filled(form, [dict(zip(values, each, strict=True)) for each in product(*values.values())])
+    except (KeyError, ValueError, IndexError) as error:
+        raise StageFileError(
+            line, f"mistakes: {name}: the title names {error}; the values are of {', '.join(values)}"
+        ) from None
+    return {"title": title, "form": form, "among": values}
 
 
 # --- cases --------------------------------------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -26,6 +27,7 @@ from pydantic import (
 )
 
 from kernelgate import add_ons
+from kernelgate.families import Number, filled
 from kernelgate.languages import LANGUAGES
 from kernelgate.reasons import Reason
 from kernelgate.stage_file import FORM, StageFile
@@ -207,14 +209,33 @@ StatedReason = Annotated[Reason, BeforeValidator(_reason)]
 
 
 class Mistake(Strict):
-    """A wrong variant of the reference with a name: when a wrong output equals it, the answer says `title` and `hint`."""
+    """A wrong variant of the reference with a name: when a wrong output equals it, the answer says `title` and `hint`.
+
+    A family of variants has parameters: `among` has the values that are tried, and `form` is the title with their names in
+    braces, of which an answer fills in those that fit.
+    """
 
     name: Name
     title: str
     hint: str
+    form: str = ""
+    among: dict[str, tuple[Number, ...]] = Field(default_factory=dict)
     violation: Annotated[StatedReason, AfterValidator(_violation)] | None = Field(
         None, description="The contract violation's reason that already tells this mistake."
     )
+
+    @property
+    def members(self) -> dict[str, dict[str, Number]]:
+        """Every variant of the family: the values of its parameters by a name of its own; of one variant, its name alone."""
+        if not self.among:
+            return {self.name: {}}
+        given = [dict(zip(self.among, values, strict=True)) for values in product(*self.among.values())]
+        return {f"{self.name}({', '.join(f'{key}={value}' for key, value in each.items())})": each for each in given}
+
+    def said_of(self, members: Collection[str]) -> str:
+        """The title for these members: each parameter's values, joined by "or"."""
+        chosen = [values for name, values in self.members.items() if name in members]
+        return filled(self.form, chosen) if chosen and self.form else self.title
 
 
 class Gate(Strict):
@@ -411,7 +432,8 @@ class Stage:
         return self.spec.tensors[tensor].dtype or case.dtype
 
     def mistake(self, name: str) -> Mistake:
-        return next(mistake for mistake in self.spec.mistakes if mistake.name == name)
+        """By its name, or by that of a member of its family."""
+        return next(mistake for mistake in self.spec.mistakes if mistake.name == name.partition("(")[0])
 
     def _expectations(self) -> dict[str, Any]:
         name = "submissions/expected.toml"

@@ -71,14 +71,16 @@ mistakes = {
         "Scores are scaled in attention; the projection is a plain product.",
     ),
     "first_tile_only": (
-        lambda x, w: x[:, :16] @ w[:, :16].T,
-        "Only the first 16 products were added",
+        lambda x, w, depth: x[:, :depth] @ w[:, :depth].T,
+        "Only the first {depth} products were added",
         "Carry the sum from tile to tile.",
+        {"depth": (8, 16, 32, 64)},
     ),
     "last_tile_only": (
-        lambda x, w: x[:, (x.shape[1] - 1) // 16 * 16 :] @ w[:, (x.shape[1] - 1) // 16 * 16 :].T,
-        "Only the last tile was added",
+        lambda x, w, depth: x[:, (x.shape[1] - 1) // depth * depth :] @ w[:, (x.shape[1] - 1) // depth * depth :].T,
+        "Only the last tile was added, {depth} deep",
         "The sum starts at 0 before the loop over tiles, not in it.",
+        {"depth": (8, 16, 32, 64)},
     ),
     "result_transposed": (
         lambda x, w: (w @ x.T).reshape(len(x), len(w)),

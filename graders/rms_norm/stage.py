@@ -75,11 +75,12 @@ mistakes = {
         "RMSNorm subtracts nothing: the mean of x² alone.",
     ),
     "first_warp_only": (
-        lambda x, w, eps: over(
-            x, w, eps, (x * x * (np.arange(x.shape[1]) % 256 < 32)).sum(axis=1, keepdims=True), x.shape[1]
+        lambda x, w, eps, block: over(
+            x, w, eps, (x * x * (np.arange(x.shape[1]) % block < 32)).sum(axis=1, keepdims=True), x.shape[1]
         ),
-        "Only the sums of the first warp were added",
+        "Of {block} threads only the first warp's sums were added",
         "A shuffle adds within a warp. The sums of a block's warps meet in shared memory.",
+        {"block": (64, 128, 256, 512, 1024)},
     ),
     "padded_width": (
         lambda x, w, eps: over(x, w, eps, (x * x).sum(axis=1, keepdims=True), -(-x.shape[1] // 32) * 32),

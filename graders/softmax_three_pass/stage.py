@@ -84,12 +84,15 @@ mistakes = {
         "Write exp(x - m) / l.",
     ),
     "first_warp_alone": (
-        lambda x: (
+        lambda x, block: (
             np.exp(x - x.max(axis=1, keepdims=True))
-            / (np.exp(x - x.max(axis=1, keepdims=True)) * (np.arange(x.shape[1]) % 256 < 32)).sum(axis=1, keepdims=True)
+            / (np.exp(x - x.max(axis=1, keepdims=True)) * (np.arange(x.shape[1]) % block < 32)).sum(
+                axis=1, keepdims=True
+            )
         ),
-        "The sum is that of the first warp",
+        "Of {block} threads the sum is that of the first warp",
         "Warps meet in shared memory, behind a __syncthreads().",
+        {"block": (64, 128, 256, 512, 1024)},
     ),
     "sign": (lambda x: reference(-x), "The exponent has the wrong sign", "exp(x - m), with m the largest."),
     "squares": (

@@ -54,19 +54,22 @@ long         dtype=f16|bf16 m=200..1100 k=200..1100 n=200..1100 needs_gpu times=
 """
 mistakes = {
     "first_tile_only": (
-        lambda a, b: a[:, :16] @ b[:16],
-        "Only the first 16 products were added",
+        lambda a, b, bk: a[:, :bk] @ b[:bk],
+        "Only the first {bk} products were added",
         "Walk along k: for first in range(0, k, BK).",
+        {"bk": (16, 32, 64, 128, 256)},
     ),
     "tail_dropped": (
-        lambda a, b: a[:, : a.shape[1] // 16 * 16] @ b[: len(b) // 16 * 16],
-        "The last k % 16 products are missing",
+        lambda a, b, bk: a[:, : a.shape[1] // bk * bk] @ b[: len(b) // bk * bk],
+        "The last k % {bk} products are missing",
         "range(0, k, BK) has a last, partial step; mask it with depth < k.",
+        {"bk": (16, 32, 64, 128, 256)},
     ),
     "last_tile_only": (
-        lambda a, b: a[:, (a.shape[1] - 1) // 16 * 16 :] @ b[(len(b) - 1) // 16 * 16 :],
-        "Only the last tile of k counts",
+        lambda a, b, bk: a[:, (a.shape[1] - 1) // bk * bk :] @ b[(len(b) - 1) // bk * bk :],
+        "Only the last tile of k counts, {bk} wide",
         "total += tl.dot(a, b), or tl.dot(a, b, total): carry the sum.",
+        {"bk": (16, 32, 64, 128, 256)},
     ),
     "summed_in_bfloat16": (
         summed_in_bfloat16,

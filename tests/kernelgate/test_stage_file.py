@@ -243,3 +243,37 @@ def test_the_long_form_beside_it_is_refused(folder: Path) -> None:
 def test_a_stage_takes_at_most_45_lines(path: Path) -> None:
     lines = [line for line in (path / "stage.py").read_text().splitlines() if line.strip()]
     assert len(lines) <= 45
+
+
+FAMILY = 'mistakes = {"cut": (lambda x, n: x[:n], "Only %s counted", "Loop.", {"n": %s})}\n\n\nORIGINAL = {'
+
+
+@pytest.mark.parametrize(
+    ("title", "values", "words"),
+    [
+        ("{m}", "(1, 2)", "the title names 'm'; the values are of n"),
+        ("{n}", "(1,)", "2 to 24 combinations of values are accepted"),
+        ("{n}", "tuple_of_25", "2 to 24 combinations of values are accepted"),
+    ],
+)
+def test_a_family_of_mistakes_that_cannot_be_is_told(folder: Path, title: str, values: str, words: str) -> None:
+    path = folder / "stage.py"
+    stated = values.replace("tuple_of_25", str(tuple(range(25))))
+    path.write_text(path.read_text().replace("mistakes = {", FAMILY % (title, stated)))
+    with pytest.raises(StageError, match=words):
+        load_stage(folder)
+
+
+def test_a_familys_title_says_all_values_and_those_that_fit(folder: Path) -> None:
+    path = folder / "stage.py"
+    path.write_text(
+        path.read_text()
+        .replace("lambda x: reference(x[:-1])", "lambda x, n: reference(x[:-n])")
+        .replace('"The last value is', '"The last {n} values are')
+        .replace('"The grid ends too early.")', '"The grid ends too early.", {"n": (1, 2, 4)})')
+    )
+    mistake = load_stage(folder).mistake("last_dropped(n=2)")
+    assert mistake.title == "The last 1, 2 or 4 values are not counted"
+    assert list(mistake.members) == ["last_dropped(n=1)", "last_dropped(n=2)", "last_dropped(n=4)"]
+    assert mistake.said_of(["last_dropped(n=2)"]) == "The last 2 values are not counted"
+    assert mistake.said_of(["last_dropped(n=1)", "last_dropped(n=4)"]) == "The last 1 or 4 values are not counted"

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelgate.protocol import NamedMistake
 from kernelgate.stages import Case, Stage, Tolerance
-from worker.judging.arrays import Float64
+from worker.judging.arrays import Float64, numbers_of, stored_as
 from worker.judging.comparison import Comparison, compare
 from worker.judging.failures import Failure
 from worker.judging.grader import CaseOutcome, Grader
@@ -28,6 +29,8 @@ from worker.judging.judge import comparisons
 
 WIDER = 4.0
 """A submission that makes a known mistake rounds differently from our variant of it, so the match is a little wider."""
+NEAR = 2e-5
+"""Of a variant's distance from the truth, what a submission may be off it: far from the truth, rounding is large as well."""
 SEPARATION = 10.0
 """A named mistake must stand out of the tolerance by this factor in some case, or no submission could be told of it."""
 SECONDS = 6.0
@@ -94,18 +97,29 @@ def mistakes_of(
     cases = sorted(outcomes, key=lambda outcome: grader.seconds(outcome.case))
     standing = _left(grader, cases, compared)
     best = _best(standing)
-    if ask is not None and len(best) != 1 and 0 < len(standing) <= MOST_ASKED_OF:
+    if (
+        ask is not None
+        and len({stage.mistake(each.name).name for each in best}) != 1
+        and 0 < len(standing) <= MOST_ASKED_OF
+    ):
         wrong = [outcome for outcome in cases if not _right(compared[outcome.case.name])]
         _tell_apart(grader, wrong, standing, ask, random.Random(f"{seed}/deciding"))  # noqa: S311
         best = _best([each for each in standing if not each.contradicted])
-    return tuple(named(stage, each.name) for each in best)
+    return tuple(_families(stage, [each.name for each in best]))
+
+
+def _families(stage: Stage, members: Sequence[str]) -> Iterator[NamedMistake]:
+    """One name for each family, which says what its members have that are left."""
+    for name in dict.fromkeys(stage.mistake(each).name for each in members):
+        yield named(stage, name, [each for each in members if stage.mistake(each).name == name])
 
 
 def _left(
     grader: Grader, cases: Sequence[CaseOutcome], compared: Mapping[str, Mapping[str, Comparison]]
 ) -> list[Standing]:
     """The variants that stand after the cases, which are in order of their cost."""
-    names = [mistake.name for mistake in grader.stage.spec.mistakes if mistake.violation is None]
+    named_here = [mistake for mistake in grader.stage.spec.mistakes if mistake.violation is None]
+    names = [member for mistake in named_here for member in mistake.members]
     wrong = sum(not _right(each) for each in compared.values())
     standing = [Standing(name) for name in names]
     began = time.thread_time()
@@ -179,13 +193,16 @@ def _best(standing: Sequence[Standing]) -> list[Standing]:
     return [each for each in able if each.explained == most]
 
 
-def named(stage: Stage, name: str) -> NamedMistake:
+def named(stage: Stage, name: str, members: Sequence[str] = ()) -> NamedMistake:
     mistake = stage.mistake(name)
-    return NamedMistake(name=mistake.name, title=mistake.title, hint=mistake.hint)
+    return NamedMistake(name=mistake.name, title=mistake.said_of(members), hint=mistake.hint)
 
 
 def _consider(grader: Grader, outcome: CaseOutcome, compared: Mapping[str, Comparison], standing: Standing) -> None:
-    variant = grader.reference(outcome.case, outcome.inputs, standing.name)
+    variant = {
+        name: _as_stored(values, grader.stage.dtype(outcome.case, name))
+        for name, values in grader.reference(outcome.case, outcome.inputs, standing.name).items()
+    }
     fit, shown = fits(compared, variant, grader.tolerances(outcome.case))
     if fit is Fit.EXPLAINS:
         standing.explained += 1
@@ -195,6 +212,18 @@ def _consider(grader: Grader, outcome: CaseOutcome, compared: Mapping[str, Compa
     elif fit is not Fit.SAYS_NOTHING:
         standing.differed += 1
         standing.contradicted |= fit is Fit.CONTRADICTS and _right(compared)
+
+
+def _near(each: Comparison, theirs: Float64) -> NDArray[np.bool_]:
+    """Where a wrong value lies as good as on the variant's, for how far both are from the truth."""
+    with np.errstate(all="ignore"):
+        return each.wrong & (np.abs(each.got - theirs) <= NEAR * np.abs(theirs - each.want))
+
+
+def _as_stored(values: Float64, dtype: str) -> Float64:
+    """What an output of that dtype has of a variant: infinity where it is beyond the largest number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return numbers_of(stored_as(values, dtype), dtype)
 
 
 def _right(compared: Mapping[str, Comparison]) -> bool:
@@ -216,7 +245,8 @@ def fits(
             return Fit.CONTRADICTS, False
         both = np.isfinite(got) & np.isfinite(theirs)
         widened = WIDER if wrong.any() else SEPARATION
-        if (compare(got, theirs, allowed[name], widened=widened).wrong & both).any():
+        other = compare(got, theirs, allowed[name], widened=widened).wrong & both
+        if (other & ~_near(each, theirs)).any():
             return Fit.CONTRADICTS, False
         damaged += int(wrong.sum())
         without = np.isfinite(got) != np.isfinite(theirs)

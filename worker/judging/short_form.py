@@ -150,11 +150,13 @@ class ShortForm:
     def _answers(self, case: Case, arrays: Mapping[str, Any], mistake: str | None) -> dict[str, Any]:
         made = None
         if mistake is not None:
-            what = self.module.mistakes[mistake][0]
+            about = self.stage.mistake(mistake)
+            tried = about.members.get(mistake) or next(iter(about.members.values()))
+            what, given = self.module.mistakes[about.name][0], {**arrays, **tried}
             if isinstance(what, Mapping):
-                made = self._call(self._reference(case), case, {**arrays, **what})
-            elif set(_asked(self._mistake(mistake))) <= {*self._values(case), *arrays}:
-                made = self._call(self._mistake(mistake), case, arrays)
+                made = self._call(self._reference(case), case, {**given, **what})
+            elif set(_asked(self._mistake(about.name))) <= {*self._values(case), *given}:
+                made = self._call(self._mistake(about.name), case, given)
         if made is None or (case.seam and _count(made) != len(self.seam(case).judged)):
             made = self._call(self._reference(case), case, arrays)
         return self._results(case, made)
