@@ -185,6 +185,17 @@ def test_the_grid_is_used_with_keys(visit: Open, taught: Taught) -> None:
     expect(page).to_have_url(re.compile(f"{address}$"))
 
 
+def test_without_scripts_a_link_shows_the_whole_grid(visit: Open, taught: Taught) -> None:
+    person = visit(script=False)
+    person.sign_in(taught.instructor)
+    page = person.go(f"{COURSE}/grid?sort=points")
+    rows = page.locator(".course-grid tbody tr")
+    expect(rows).to_have_count(20)
+    page.get_by_role("link", name="Show the other 14 people").click()
+    expect(rows).to_have_count(CROWD + 4)
+    expect(page).to_have_url(re.compile("sort=points"))
+
+
 def test_a_timeline_is_used_with_keys(visit: Open, taught: Taught) -> None:
     person = visit()
     person.sign_in(taught.instructor)
