@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from kernelgate.languages import LANGUAGES
-from worker.terminal import JOBS, find_stage, reasons
+from worker.terminal import JOBS, find_stage, reasons, tell_grading
 
 if TYPE_CHECKING:
     from worker.stages.giving_way import GivingWay
