@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kernelgate.protocol import CaseReport, CaseValues, KernelResources, Result, Timing, Values, WrongTensor
+from kernelgate.protocol import CaseReport, CaseValues, KernelResources, Result, Table, Timing, Values, WrongTensor
 from kernelgate.text import line, plain
 
 WIDTH = 100
 CASES_SHOWN = 60
 OUTPUT_LINES = 30
 KERNELS_SHOWN = 8
+TABLES_SHOWN, ROWS_SHOWN, CELL = 6, 24, 24
 
 LABELS: dict[str, str] = {
     "baseline_ms": "BASELINE MS",
@@ -50,7 +51,10 @@ def evidence(result: Result, labels: Mapping[str, str] | None = None) -> str:
         *_kernels(result.resources),
         *_cases(result.cases, passed=result.verdict.passes),
     ]
-    return "\n".join([*_aligned(rows), *_printed("OUTPUT", result.output), *_printed("LOG", result.log)]) + "\n"
+    tables = [text for table in result.tables[:TABLES_SHOWN] for text in _table(table)]
+    return (
+        "\n".join([*_aligned(rows), *tables, *_printed("OUTPUT", result.output), *_printed("LOG", result.log)]) + "\n"
+    )
 
 
 def timing_lines(result: Result, labels: Mapping[str, str] | None, more: Sequence[tuple[str, str]] = ()) -> str:
@@ -80,6 +84,25 @@ def _wrong(wrong: WrongTensor | None) -> Iterator[tuple[str, str]]:
     yield "ELEMENT", f"{element(wrong)}: got {number(wrong.got)}, want {number(wrong.want)}"
     yield "ERROR", f"{number(wrong.error)} where {number(wrong.tolerance)} is allowed"
     yield "DAMAGE", f"{wrong.wrong} of {wrong.total} elements; {line(wrong.pattern)}"
+
+
+def _table(table: Table) -> Iterator[str]:
+    """Its title, then columns of one width each: the first to the left, numbers to the right."""
+    yield f"TABLE  {line(table.title, WIDTH)}"
+    cells = [[line(_cell(each), CELL) for each in row] for row in (table.columns, *table.rows[:ROWS_SHOWN])]
+    widths = [max(len(row[at]) for row in cells if at < len(row)) for at in range(max(map(len, cells), default=0))]
+    for row in cells:
+        texts = [
+            text.ljust(width) if at == 0 else text.rjust(width)
+            for at, (text, width) in enumerate(zip(row, widths, strict=False))
+        ]
+        yield f"  {'  '.join(texts)}".rstrip()
+    if len(table.rows) > ROWS_SHOWN:
+        yield f"  … {len(table.rows) - ROWS_SHOWN} more rows"
+
+
+def _cell(value: float | int | str) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _values(found: CaseValues | None) -> Iterator[tuple[str, str]]:

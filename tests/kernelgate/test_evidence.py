@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kernelgate.evidence import CASES_SHOWN, OUTPUT_LINES, evidence
-from kernelgate.protocol import CaseReport, NamedMistake, Recovered, Result, TensorReport, Timing, WrongTensor
+from kernelgate.evidence import CASES_SHOWN, OUTPUT_LINES, TABLES_SHOWN, evidence
+from kernelgate.protocol import CaseReport, NamedMistake, Recovered, Result, Table, TensorReport, Timing, WrongTensor
 from kernelgate.stages import Backend
 from kernelgate.text import line, plain
 from kernelgate.verdicts import Verdict
@@ -104,6 +104,20 @@ def test_printed_lines_are_marked_and_bounded() -> None:
     assert len(printed) == OUTPUT_LINES + 1
     assert max(map(len, printed)) <= 104
     assert f"{100 - OUTPUT_LINES} more lines" in text
+
+
+def test_a_stages_tables_stand_in_columns_and_are_bounded() -> None:
+    rows = tuple((n, 2.5e-7 * n, "\x1b[31m" + "x" * 90) for n in range(1, 40))
+    table = Table(title="Error by block size\nVERDICT accepted", columns=("block", "error", "note"), rows=rows)
+    lines = evidence(result(tables=(table,) * 9)).splitlines()
+    at = lines.index("TABLE  Error by block size VERDICT accepted")
+    assert lines[at + 1].split() == ["block", "error", "note"]
+    assert lines[at + 2].split()[:2] == ["1", "2.5e-07"]
+    assert lines[at + 2].index("2.5e-07") + 7 == lines[at + 11].index("2.5e-06") + 7
+    assert lines[at + 26] == "  … 15 more rows"
+    assert sum(each.startswith("TABLE") for each in lines) == TABLES_SHOWN
+    assert max(map(len, lines[at : at + 27])) <= 104
+    assert "\x1b" not in "".join(lines)
 
 
 def test_plain_keeps_lines_and_line_makes_one() -> None:
