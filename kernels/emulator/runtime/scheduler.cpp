@@ -21,7 +21,7 @@ namespace emulator {
 
 __thread Worker* worker;
 const size_t kStackSize = 128 << 10;
-static const unsigned long kIdleRounds = 200000;  // rounds in which only waiting loops ran, before it is called a deadlock
+static const unsigned long kIdleRounds = 50000;  // rounds in which only waiting loops ran, before it is called a deadlock
 static const size_t kResidentBlocks = 256;        // blocks that may wait for others at once, as on a large GPU
 static const size_t kPage = 4096;
 
