@@ -208,7 +208,7 @@ class Workplace {
       this.replace(text);
       this.say(`${names}, ${size} bytes, is in the editor`);
     } catch {
-      this.say(`${names} is not text; it is sent as it is`, true);
+      this.say(`${names} is not a text file; it is sent as it is`, true);
     }
   }
 
