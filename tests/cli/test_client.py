@@ -144,7 +144,7 @@ REFUSED = {
     "empty": (("submit", "double", "empty.py"), Exit.REFUSED, "nothing in them"),
     "wrong name": (("submit", "double", "double.cu"), Exit.REFUSED, "accepted: a plain file name ending in .py"),
     "no file": (("submit", "double", "nothing.py"), Exit.USAGE, "does not exist"),
-    "no argument": (("submit", "double"), Exit.USAGE, "Missing argument 'FILE'"),
+    "no argument": (("submit", "double"), Exit.USAGE, "Missing argument 'FILE...'"),
     "unknown option": (("submit", "--fast", "double", "double.py"), Exit.USAGE, "No such option"),
     "unknown submission": (("result", "0" * 16), Exit.REFUSED, "no submission of this id"),
     "no id": (("result", "../etc"), Exit.USAGE, "is no id or name"),
