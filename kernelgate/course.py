@@ -9,6 +9,7 @@ from pathlib import Path
 from kernelgate.settings import ROOT
 from kernelgate.stage_folders import load_stages
 from kernelgate.stages import Stage
+from kernelgate.written_part import replaced
 
 HEAD, TAIL = "<!-- written by `python -m kernelgate.course` -->", "<!-- end of the paths -->"
 
@@ -50,11 +51,7 @@ def _needs(stage: Stage, stages: Mapping[str, Stage]) -> str:
 
 def rewritten(page: str, stages: Mapping[str, Stage]) -> str:
     """The page with its tables as the stages are now. Raises ValueError where the page has no place for them."""
-    before, head, rest = page.partition(HEAD)
-    _, tail, after = rest.partition(TAIL)
-    if not head or not tail:
-        raise ValueError(f"docs/course.md has no lines {HEAD!r} and {TAIL!r}; put them where the tables belong")
-    return f"{before}{tables(stages)}{after}"
+    return replaced(page, "course.md", HEAD, TAIL, tables(stages))
 
 
 def write(path: Path = ROOT / "docs" / "course.md") -> None:

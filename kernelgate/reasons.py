@@ -11,6 +11,7 @@ from typing import Self
 
 from kernelgate.settings import ROOT
 from kernelgate.verdicts import Verdict
+from kernelgate.written_part import replaced
 
 _WRONG, _CONTRACT, _COMPILE = Verdict.WRONG_ANSWER, Verdict.CONTRACT_VIOLATION, Verdict.COMPILE_ERROR
 _RUNTIME, _TIME = Verdict.RUNTIME_ERROR, Verdict.TIME_LIMIT
@@ -167,11 +168,7 @@ def table() -> str:
 
 def rewritten(page: str) -> str:
     """The page with its table as the code has it now. Raises ValueError where the page has no place for one."""
-    before, head, rest = page.partition(HEAD)
-    _, tail, after = rest.partition(TAIL)
-    if not head or not tail:
-        raise ValueError(f"docs/grading.md has no lines {HEAD!r} and {TAIL!r}; put them where the table belongs")
-    return f"{before}{table()}{after}"
+    return replaced(page, "grading.md", HEAD, TAIL, table())
 
 
 if __name__ == "__main__":
