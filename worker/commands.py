@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kernelgate.cli.arguments import FILES
 from worker.stage_commands import stage
 from worker.terminal import JOBS, Watched, find_stage, reasons, tell_grading
 
@@ -37,9 +38,7 @@ def worker() -> None:
 
 @click.command()
 @click.argument("stage")
-@click.argument(
-    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+@FILES
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON instead of the evidence.")
 @click.option("--seed", default="", help="Hex seed of the inputs, to repeat a grading; a new one by default.")
 @click.option("--case", default="", metavar="NAME", help="Run this one case and judge nothing else.")

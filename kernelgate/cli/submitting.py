@@ -9,14 +9,11 @@ from typing import Any
 
 import click
 
+from kernelgate.cli.arguments import FILES
 from kernelgate.cli.exits import Exit, stop
 from kernelgate.cli.server import Server, server
 from kernelgate.text import line
 from kernelgate.verdicts import Verdict
-
-FILES = click.argument(
-    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
 
 
 @click.command()
