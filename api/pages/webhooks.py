@@ -13,7 +13,7 @@ from api.dependencies import CourseName, Reader, Submitter
 from api.negotiation import HtmlRoute
 from api.pages.site.environment import page
 from api.problems import Refusal
-from api.webhooks.holding import hold, webhooks
+from api.webhooks.holding import hold_for_course, webhooks
 from api.webhooks.schemas import NewWebhook, WebhookBody
 from kernelgate.db import transaction
 
@@ -30,16 +30,10 @@ async def add_webhook(request: Request, viewer: Submitter, course: CourseName) -
     """Shows the secret in the answer itself: a redirect would have to carry it."""
     try:
         body = validated(WebhookBody, await read_form(request))
-        made = await run_in_threadpool(_hold, viewer, course, body)
+        made = await run_in_threadpool(hold_for_course, viewer, course, body)
     except Refusal as refusal:
         return await run_in_threadpool(_page, request, viewer, course, problem=refusal)
     return await run_in_threadpool(_page, request, viewer, course, made=made)
-
-
-def _hold(viewer: Identity, course: str, body: WebhookBody) -> NewWebhook:
-    with transaction() as database:
-        by = seat(database, viewer, course, Right.INSTRUCTOR)
-        return hold(database, by.course, viewer.handle, body)
 
 
 def _page(

@@ -14,7 +14,7 @@ from api.dependencies import Admin, CourseName, Reader, Submitter
 from api.negotiation import see_other
 from api.problems import SIGNED_IN, documented
 from api.routes.courses import CHANGES, READS
-from api.webhooks.holding import drop, hold, ping, webhooks
+from api.webhooks.holding import drop, hold, hold_for_course, ping, webhooks
 from api.webhooks.schemas import NewWebhook, WebhookBody, WebhookView
 from kernelgate.db import transaction
 
@@ -45,13 +45,7 @@ async def add_webhook(
     course: CourseName, identity: Submitter, body: Annotated[WebhookBody, Depends(payload(WebhookBody))]
 ) -> Any:
     """For its instructors. Deliveries are signed with the secret that the answer shows, this once; see docs/courses.md."""
-    return await run_in_threadpool(_add, course, identity, body)
-
-
-def _add(course: str, identity: Identity, body: WebhookBody) -> NewWebhook:
-    with transaction() as database:
-        by = seat(database, identity, course, Right.INSTRUCTOR)
-        return hold(database, by.course, identity.handle, body)
+    return await run_in_threadpool(hold_for_course, identity, course, body)
 
 
 @router.post(
