@@ -33,10 +33,9 @@ def one_text(stage: Stage, sent: Sent) -> Sent:
     """What was sent with all its files in `source`. Raises Refusal for files that the stage does not take."""
     try:
         files = _files(stage, sent)
-        if len(files) == 1 and not sent.source.startswith(_ZIP):
-            whole = sent
-        else:
-            whole = replace(sent, source=_joined(stage, files), filename=stage.spec.file, others=())
+        whole = (
+            sent if files is None else replace(sent, source=_joined(stage, files), filename=stage.spec.file, others=())
+        )
         if stage.spec.several:
             found = several_files.parts(whole.source.decode("utf-8", "replace"), stage.spec.file)
             several_files.check(found, stage.spec.language, stage.provided)
@@ -45,13 +44,17 @@ def one_text(stage: Stage, sent: Sent) -> Sent:
     return whole
 
 
-def _files(stage: Stage, sent: Sent) -> list[tuple[str, bytes]]:
-    files = [(sent.filename or stage.spec.file, sent.source), *sent.others]
-    zipped = len(files) == 1 and sent.source.startswith(_ZIP) and (sent.filename or "").lower().endswith(".zip")
-    if not stage.spec.several and (zipped or len(files) > 1):
-        what = "a zip archive was sent" if zipped else f"{len(files)} were sent"
+def _files(stage: Stage, sent: Sent) -> list[tuple[str, bytes]] | None:
+    """Files to be put together, by name; None for one that is a source as it is."""
+    zipped = not sent.others and sent.source.startswith(_ZIP) and (sent.filename or "").lower().endswith(".zip")
+    if not zipped and not sent.others:
+        return None
+    if not stage.spec.several:
+        what = "a zip archive was sent" if zipped else f"{len(sent.others) + 1} were sent"
         raise FilesError(f"{stage.name} takes one file; {what}.")
-    return list(several_files.unzipped(sent.source, size_limit(stage)).items()) if zipped else files
+    if zipped:
+        return list(several_files.unzipped(sent.source, size_limit(stage)).items())
+    return [(sent.filename or stage.spec.file, sent.source), *sent.others]
 
 
 def _joined(stage: Stage, files: list[tuple[str, bytes]]) -> bytes:

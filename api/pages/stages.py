@@ -98,13 +98,13 @@ def _show(
         view = stage_view(stage, standing(database, stage))
         mine = reached(database, viewer.user_id, {stage.name: stage}).get(stage.name) if viewer else None
         earlier = own_submissions(database, viewer.user_id, stage.name) if viewer else []
-    beside = loaded.answer if loaded else None
+    beside, others = loaded.answer if loaded else None, catalog.stages()
     context: dict[str, Any] = {
         **(beside or {}),
         "stage": view,
         "lesson": render_lesson(stage.name, stage.text("lesson.md")),
-        "builds_on": builds_on(stage, catalog.stages()),
-        "leads_to": leads_to(stage, catalog.stages()),
+        "builds_on": builds_on(stage, others),
+        "leads_to": leads_to(stage, others),
         "signature": highlight(stage.spec.seam.signature, stage.spec.language),
         "done_when": stage.spec.done_when,
         "downloads": [name for name in view.files if not name.startswith("figures/")],
