@@ -15,8 +15,9 @@ import pytest
 
 from kernelgate.settings import ROOT
 from kernelgate.stage_folders import load_stage
-from worker.judging.arrays import RawTensor, numbers_of, stored_as
-from worker.judging.grader import CaseOutcome, Grader
+from kernelgate.stages import Case
+from worker.judging.arrays import Float64, RawTensor, numbers_of, stored_as
+from worker.judging.grader import Arrays, CaseOutcome, Grader
 from worker.judging.mistakes import mistakes_of
 
 SEED = "5eed"
@@ -241,28 +242,28 @@ def grader(stage: str) -> Grader:
 
 def outcomes(stage: str, kernel: Kernel) -> list[CaseOutcome]:
     """What a kernel computes in the cases of a machine without a GPU, stored as a submission's outputs are."""
-    return [_outcome(grader(stage), case, kernel) for case in _cases(stage)]
+    return [_outcome(grader(stage), case, inputs, expected, kernel) for case, inputs, expected in _cases(stage)]
 
 
 @cache
-def _cases(stage: str) -> list[Any]:
+def _cases(stage: str) -> list[tuple[Case, Arrays, dict[str, Float64]]]:
+    """With inputs and truth, which are the same for every kernel."""
     judge = grader(stage)
     every = [case for case in (*judge.stage.spec.cases, *judge.drawn(SEED)) if not case.needs_gpu]
-    return [case for case in every if sum(each.size for each in judge.inputs(case, SEED).values()) < MOST_VALUES]
+    made = [(case, judge.inputs(case, SEED)) for case in every]
+    small = [(case, each) for case, each in made if sum(array.size for array in each.values()) < MOST_VALUES]
+    return [(case, each, judge.reference(case, each)) for case, each in small]
 
 
-def _outcome(judge: Grader, case: Any, kernel: Kernel) -> CaseOutcome:
-    inputs = judge.inputs(case, SEED)
-    expected = judge.reference(case, inputs)
-    seam = judge.stage.form.seams[case.seam] if judge.stage.form else None
-    assert seam is not None
-    asked = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
+def _outcome(judge: Grader, case: Case, inputs: Arrays, expected: dict[str, Float64], kernel: Kernel) -> CaseOutcome:
+    assert judge.stage.form is not None
     dtypes = judge.dtypes(case, inputs)
     arrays = {name: numbers_of(array, dtypes[name]).astype(np.float32) for name, array in inputs.items()}
     given = {**case.params, **arrays}
+    asked = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
     with np.errstate(all="ignore"):
         made = np.asarray(kernel(**{name: given[name] for name in asked}), np.float32)
-    name = seam.judged[0].judged
+    name = judge.stage.form.seams[case.seam].judged[0].judged
     dtype = judge.stage.dtype(case, name)
     stored = stored_as(made.astype(np.float64).reshape(expected[name].shape), dtype)
     return CaseOutcome(case, inputs, {name: RawTensor(dtype, stored.shape, stored.tobytes())}, expected)
