@@ -83,7 +83,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.doorbell.start()
     app.state.courier.start()
     yield
-    app.state.courier.stop()
+    await anyio.to_thread.run_sync(app.state.courier.stop)
     await app.state.hub.stop()
     await anyio.to_thread.run_sync(app.state.doorbell.stop)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ MOST_FAILURES = 30
 _TAKEN = timedelta(minutes=1)
 _KEPT = timedelta(days=30)
 _LOOK_S = 2.0
+_STOP_S = 2.0
 _THREADS = 3
 
 
@@ -56,8 +58,13 @@ class Courier:
             thread.start()
 
     def stop(self) -> None:
-        """Lets what is being sent end on its own: it is not lost, only perhaps sent again."""
+        """Waits a moment for the threads, which may be using the pool. What is still being sent ends on its own: it is not
+        lost, only perhaps sent again.
+        """
         self._stopping.set()
+        until = time.monotonic() + _STOP_S
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
 
     def _run(self) -> None:
         while not self._stopping.wait(_LOOK_S):

@@ -106,6 +106,18 @@ def sent() -> None:
         pass
 
 
+def test_who_stops_a_courier_finds_the_pool_unused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    del api
+    monkeypatch.setattr(courier, "_LOOK_S", 0.0)
+    busy = Courier()
+    busy.start()
+    time.sleep(0.2)
+    busy.stop()
+    assert not [
+        each.name for each in threading.enumerate() if each.name.startswith("courier-") and each in busy._threads
+    ]
+
+
 def due() -> None:
     """As if the pause were over."""
     with transaction() as session:
