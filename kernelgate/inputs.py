@@ -15,6 +15,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from kernelgate import python_text
+
 Shape = tuple[int, ...]
 Make = Callable[[Generator, Shape, Mapping[str, Any]], NDArray[Any]]
 
@@ -100,7 +102,7 @@ def written(text: str) -> Distribution:
     """The distribution that a text such as `normal(1e-3)` names. Raises ValueError, which says what is accepted."""
     accepted = f"accepted are {', '.join(f'{name}(…)' for name in BY_NAME)} with numbers"
     try:
-        call = ast.parse(text, mode="eval").body
+        call = python_text.expression(text)
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.keywords:
             return BY_NAME[call.func.id](*(ast.literal_eval(each) for each in call.args))
     except (SyntaxError, KeyError, ValueError, TypeError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
-from kernelgate import case_lines
+from kernelgate import case_lines, python_text
 from kernelgate.stage_file import FILE
 from kernelgate.stage_folders import DRIVER
 from kernelgate.stages import Stage
@@ -43,7 +43,7 @@ def public_source(text: str, *, timed: bool) -> str:
     lines = text.splitlines()
     kept: list[str] = []
     done = 0
-    for first, last, replacement in _changes(ast.parse(text), left_out, timed):
+    for first, last, replacement in _changes(python_text.module(text), left_out, timed):
         kept += lines[done : first - 1] + replacement
         done = last
     return "\n".join([*kept, *lines[done:]]).rstrip() + "\n"

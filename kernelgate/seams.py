@@ -11,6 +11,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
+
+from kernelgate import python_text
 
 DTYPES = {
     "f16": "float16",
@@ -192,10 +195,11 @@ def names_in(formula: str) -> list[str]:
     return [node.id for node in ast.walk(_tree(formula)) if isinstance(node, ast.Name) and node.id != SUM]
 
 
+@lru_cache(4096)
 def _tree(formula: str) -> ast.expr:
     wrong = f"{formula[:80]!r} is no formula of sizes; accepted are names, numbers, + - * // / ** () and sum(a list)"
     try:
-        tree = ast.parse(formula.strip(), mode="eval").body
+        tree = python_text.expression(formula)
     except SyntaxError:
         raise SeamError(wrong) from None
     for node in ast.walk(tree):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from kernelgate import python_text
+
 
 class StageFileError(ValueError):
     """A stage.py that cannot be used: the line, and a sentence."""
@@ -18,7 +20,7 @@ class Source:
 
     def __init__(self, text: str) -> None:
         try:
-            tree = ast.parse(text)
+            tree = python_text.module(text)
         except SyntaxError as error:
             raise StageFileError(error.lineno or 0, f"{error.msg}: {(error.text or '').strip()[:80]!r}") from None
         self.summary = " ".join((ast.get_docstring(tree) or "").split())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from kernelgate import python_text
 from kernelgate.case_lines import CaseLine, Choice, Range, is_drawn
 from kernelgate.drawing import sizes
 from kernelgate.inputs import Distribution, Mixture, integers, named, normal, written
@@ -96,7 +96,7 @@ class ShortForm:
         shape, dtype = each.shape(case.params), _dtype(each, case)
         stated = case.data.get(each.name)
         if isinstance(stated, str) and stated.startswith("["):
-            values = np.array(ast.literal_eval(stated))
+            values = np.array(python_text.literal(stated))
         elif isinstance(stated, int | float):
             values = np.full(shape, stated)
         else:
