@@ -15,7 +15,7 @@ from api.submissions import the_one
 from api.views import stage_summary
 from kernelgate.accounts import AccountError, audit, delete_user, find_user, merge_users, rename_user
 from kernelgate.lifecycle import REJUDGE, change
-from kernelgate.models import Role, StageSwitch, StageVersion, Submission, User, now
+from kernelgate.models import Audit, Role, StageSwitch, StageVersion, Submission, User, now
 from kernelgate.models import Session as BrowserSession
 from kernelgate.stages import Stage
 from kernelgate.verdicts import State, Verdict
@@ -112,6 +112,7 @@ def _other_admin(database: Session, user: User) -> bool:
 def admin_stages(database: Session, stages: dict[str, Stage]) -> list[AdminStage]:
     """Every usable stage with its switch and what the verification of the version on disk found."""
     found = standings(database, stages)
+    closers = _closers(database, [name for name in stages if not found[name].enabled])
     reports: dict[tuple[str, str], dict[str, Any] | None] = {
         (row.stage, row.hash): row.report for row in database.scalars(select(StageVersion))
     }
@@ -123,11 +124,22 @@ def admin_stages(database: Session, stages: dict[str, Stage]) -> list[AdminStage
                 "verified": found[name].verified,
                 "shipped": found[name].shipped,
                 "draft": stage.spec.draft,
+                "closed_by": closers.get(name),
                 "report": reports.get((name, stage.hash)),
             }
         )
         for name, stage in stages.items()
     ]
+
+
+def _closers(database: Session, closed: list[str]) -> dict[str, str]:
+    """Who closed these stages, as the audit log has it."""
+    said = (
+        select(Audit.target, Audit.actor)
+        .where(Audit.action == "stage.disable", Audit.target.in_(closed))
+        .order_by(Audit.id)
+    )
+    return {row[0]: row[1] for row in database.execute(said)} if closed else {}
 
 
 def all_stages(database: Session, catalog: Catalog) -> AdminStages:

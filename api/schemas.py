@@ -389,6 +389,7 @@ class AdminStage(StageSummary):
         description="Open because it was proven before it shipped; this service has not proven it yet."
     )
     draft: bool = Field(description="Students do not see it, and it takes no submissions.")
+    closed_by: Word | None = Field(None, description="Who closed it, while it is closed.")
     report: dict[str, Any] | None = Field(None, description="What the verification of this version found.")
 
 

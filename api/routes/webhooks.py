@@ -7,14 +7,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from api.auth import Identity
 from api.body import described, payload
 from api.courses.seats import Right, seat
 from api.dependencies import Admin, CourseName, Reader, Submitter
 from api.negotiation import see_other
 from api.problems import SIGNED_IN, documented
 from api.routes.courses import CHANGES, READS
-from api.webhooks.holding import drop, hold, hold_for_course, ping, webhooks
+from api.webhooks.holding import drop, hold_for_course, hold_for_service, ping, webhooks
 from api.webhooks.schemas import NewWebhook, WebhookBody, WebhookView
 from kernelgate.db import transaction
 
@@ -96,24 +95,21 @@ def list_service_webhooks(_: Admin) -> list[WebhookView]:
 )
 async def add_service_webhook(identity: Admin, body: Annotated[WebhookBody, Depends(payload(WebhookBody))]) -> Any:
     """The answer shows the secret, this once."""
-    return await run_in_threadpool(_add_to_service, identity, body)
-
-
-def _add_to_service(identity: Identity, body: WebhookBody) -> NewWebhook:
-    with transaction() as database:
-        return hold(database, None, identity.handle, body)
+    return await run_in_threadpool(hold_for_service, identity, body)
 
 
 @router.post(
     "/admin/webhooks/{number}/test",
     tags=["admin"],
     summary="Send a test of a webhook of the service",
+    response_model=WebhookView,
     responses={**_ADMIN, **documented("csrf_failed", "cross_site", "not_found")},
 )
-def test_service_webhook(number: Number, identity: Admin) -> WebhookView:
+def test_service_webhook(request: Request, number: Number, identity: Admin) -> Any:
     """Turns it on again. The event is `ping`."""
     with transaction() as database:
-        return ping(database, None, identity.handle, number)
+        found = ping(database, None, identity.handle, number)
+    return see_other(request, "/admin/webhooks") or found
 
 
 @router.post(
@@ -123,8 +119,8 @@ def test_service_webhook(number: Number, identity: Admin) -> WebhookView:
     status_code=204,
     responses={**_ADMIN, **documented("csrf_failed", "cross_site", "not_found")},
 )
-def remove_service_webhook(number: Number, identity: Admin) -> Response:
+def remove_service_webhook(request: Request, number: Number, identity: Admin) -> Response:
     """What waits for it is not sent any more."""
     with transaction() as database:
         drop(database, None, identity.handle, number)
-    return Response(status_code=204)
+    return see_other(request, "/admin/webhooks") or Response(status_code=204)

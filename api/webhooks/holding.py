@@ -28,6 +28,12 @@ def hold_for_course(identity: Identity, course: str, body: WebhookBody) -> NewWe
         return hold(database, by.course, identity.handle, body)
 
 
+def hold_for_service(identity: Identity, body: WebhookBody) -> NewWebhook:
+    """Makes a webhook of the whole service. For administrators, as a transaction of its own."""
+    with transaction() as database:
+        return hold(database, None, identity.handle, body)
+
+
 def hold(database: Session, course: Course | None, actor: str, body: WebhookBody) -> NewWebhook:
     """Makes a webhook. Raises Refusal for an address that may not be reached, and for one too many."""
     check_url(body.url)

@@ -37,7 +37,8 @@ def stages(as_json: bool) -> None:
 
 def _state(stage: dict[str, Any]) -> str:
     proof = f" {stage['proof']}" if stage.get("proof") else ""
-    state = "draft" if stage["draft"] else f"{stage['state'].replace('_', ' ')}{proof}"
+    by = f" by {line(stage['closed_by'], 60)}" if stage["state"] == "closed" and stage.get("closed_by") else ""
+    state = "draft" if stage["draft"] else f"{stage['state'].replace('_', ' ')}{by}{proof}"
     return f"{state}, board frozen" if stage["frozen_at"] else state
 
 

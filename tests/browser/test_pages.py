@@ -29,7 +29,7 @@ OPEN = ("/", "/stages", "/stages/online_softmax", "/stages/online_attention", "/
 OWN = ("/me/submissions", "/me/tokens", "/people/admin")
 ADMIN = ("/admin/queue", "/admin/submissions", "/admin/held", "/admin/stages",
          "/admin/stages/online_softmax?preview=1", "/admin/users", "/admin/users/admin",
-         "/admin/invites", "/admin/audit")  # fmt: skip
+         "/admin/invites", "/admin/webhooks", "/admin/audit")  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from kernelgate.db import transaction
-from kernelgate.models import Role
+from kernelgate.models import Role, StageVersion
 from kernelgate.verdicts import Verdict
 from tests.pages import samples
 from tests.pages.conftest import Site, check, csrf
@@ -35,3 +35,36 @@ def test_an_account_is_renamed_and_deleted_by_forms(site: Site) -> None:
     assert "not the handle" in refused
     gone = check(root.post("/admin/users/lovelace/remove", data={**form, "into": "", "confirm": "lovelace"}))
     assert "lovelace" not in gone
+
+
+def test_a_stage_says_who_closed_it_and_which_of_its_files_did_not_prove(site: Site) -> None:
+    _, root = site.sign_in("root", Role.ADMIN)
+    form = {"csrf_token": csrf(check(root.get("/admin/stages")))}
+    assert "⊘ closed by root" in check(root.post("/admin/stages/online_softmax", data={**form, "enabled": "false"}))
+    found = [
+        {"name": "solution/attention.cu", "ok": True, "detail": "accepted"},
+        {"name": "submissions/wrong_answer/no_mask.cu", "ok": False, "detail": "line 12: expected wrong_answer, got accepted"},
+    ]  # fmt: skip
+    with transaction() as database:
+        row = database.get(StageVersion, ("online_attention", site.gated.hash))
+        assert row is not None
+        row.verified, row.report = False, {"checks": found}
+    for address in ("/admin/stages", "/admin/stages/online_attention"):
+        shown = check(root.get(address)).partition("<details>")[0]
+        assert "submissions/wrong_answer/no_mask.cu</span>: line 12: expected wrong_answer, got accepted" in shown
+        assert "solution/attention.cu" not in shown
+
+
+def test_the_service_s_webhooks_are_made_tested_and_removed_by_forms(site: Site) -> None:
+    _, root = site.sign_in("root", Role.ADMIN)
+    _, ada = site.sign_in("ada")
+    check(ada.get("/admin/webhooks"), 403)
+    form = {"csrf_token": csrf(check(root.get("/admin/webhooks"))), "event_record": "on"}
+    refused = check(root.post("/admin/webhooks", data={**form, "url": "https://10.0.0.1/"}), 422)
+    assert "not public" in refused
+    made = check(root.post("/admin/webhooks", data={**form, "url": "https://hooks.example/x"}))
+    assert "whsec_" in made
+    assert "record; made by root" in made
+    number = re.findall(r"/admin/webhooks/(\d+)/test", made)[0]
+    assert '<th scope="row" data-label="Event">ping' in check(root.post(f"/admin/webhooks/{number}/test", data=form))
+    assert "No webhooks" in check(root.post(f"/admin/webhooks/{number}/remove", data=form))

@@ -21,7 +21,7 @@ OPEN = ("/", "/stages", "/stages/online_softmax", "/stages/online_attention", "/
 OWN = ("/me/submissions", "/me/tokens")
 ADMINS = ("/admin/queue", "/admin/submissions", "/admin/stages", "/admin/stages/online_softmax",
           "/admin/stages/online_softmax?preview=1", "/admin/users", "/admin/users/root",
-          "/admin/invites", "/admin/audit")  # fmt: skip
+          "/admin/invites", "/admin/webhooks", "/admin/audit")  # fmt: skip
 
 
 def test_everyone_reads_the_open_pages(site: Site) -> None:
