@@ -72,7 +72,7 @@ def gallery(*, worker: bool) -> Iterator[Gallery]:
             for server in servers:
                 server.start()
             values = _settings(root, *servers, worker=worker)
-            token, pages = _fill(values)
+            token, pages = _fill(values, worker=worker)
             for process in ("serve", "worker")[: 2 if worker else 1]:
                 command = [sys.executable, "-m", "kernelgate", process]
                 children.append(Child(process, command, log=root / f"{process}.log", env=environment(values)))
@@ -98,7 +98,8 @@ def _settings(root: Path, postgres: Any, broker: Any, *, worker: bool) -> Settin
     )  # fmt: skip
 
 
-def _fill(values: Settings) -> tuple[str, dict[str, str]]:
+def _fill(values: Settings, *, worker: bool) -> tuple[str, dict[str, str]]:
+    """With a worker nobody pretends to be one, and nothing waits for a card that is not there: the service would not be ready."""
     take_stages_as_proven(values)
     stages, _ = load_stages(values.graders_dir)
     engine = create_engine(values.database_url, poolclass=pool.NullPool)
@@ -106,12 +107,14 @@ def _fill(values: Settings) -> tuple[str, dict[str, str]]:
         root = create_user(session, "admin", Role.ADMIN)
         _, token = create_token(session, root, name="gallery", days=7)
         people = [create_user(session, handle, Role.SUBMITTER) for handle in PEOPLE]
-        session.add_all(gpu_workers())
+        if not worker:
+            session.add_all(gpu_workers())
         for action, target, data in AUDITED:
             session.add(Audit(actor="admin", action=action, target=target, data=data))
         pages = attention(session, stages["online_attention"], root, people)
         pages |= gradings.fill(session, stages, root, people)
-        pages |= _under_way(session, stages["online_attention"], root)
+        if not worker:
+            pages |= _under_way(session, stages["online_attention"], root)
     return token, pages
 
 
