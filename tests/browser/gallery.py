@@ -99,7 +99,7 @@ def _settings(root: Path, postgres: Any, broker: Any, *, worker: bool) -> Settin
 
 
 def _fill(values: Settings, *, worker: bool) -> tuple[str, dict[str, str]]:
-    """With a worker nobody pretends to be one, and nothing waits for a card that is not there: the service would not be ready."""
+    """With a worker nobody pretends to be one, and nothing waits for a card that is not there: it would never be ready."""
     take_stages_as_proven(values)
     stages, _ = load_stages(values.graders_dir)
     engine = create_engine(values.database_url, poolclass=pool.NullPool)

@@ -6,7 +6,7 @@
 import { Beside } from "./beside";
 import { Checking } from "./checking";
 import { Drafts } from "./drafts";
-import type { Editor } from "./editor";
+import type { Editor, Language } from "./editor";
 import { Sending, type Try } from "./sending";
 
 const VIM = "vim-keys";
@@ -22,6 +22,16 @@ export function bench(form: HTMLFormElement, enhance: Enhance): void {
   if (!area || !file || !status || !workbench) return;
   new Workplace(form, area, file, status, workbench, enhance).start();
 }
+
+const language = (form: HTMLFormElement): Promise<Language> =>
+  form.dataset.language === "cpp" ? import("./languages/cpp") : import("./languages/python");
+
+/** When the page stands: what it loads then keeps nobody waiting. */
+const stands = (): Promise<void> =>
+  new Promise((go) => {
+    if (document.readyState === "complete") go();
+    else addEventListener("load", () => setTimeout(go), { once: true });
+  });
 
 async function sourceOf(id: string): Promise<string | null> {
   const response = await fetch(`/submissions/${encodeURIComponent(id)}/file`).catch(() => null);
@@ -77,7 +87,7 @@ class Workplace {
     const seen = new IntersectionObserver((entries) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;
       seen.disconnect();
-      void this.open();
+      void stands().then(() => this.open());
     });
     seen.observe(this.area);
   }
@@ -96,14 +106,15 @@ class Workplace {
   #opening: Promise<Editor> | null = null;
 
   private open(): Promise<Editor> {
-    this.#opening ??= import("./editor").then(({ openEditor }) => {
+    this.#opening ??= Promise.all([import("./editor"), language(this.form)]).then(([{ openEditor }, known]) => {
+      const at = document.activeElement === this.area ? this.area.selectionStart : null;
       const host = document.createElement("div");
       host.className = "editor";
       this.area.before(host);
       this.area.hidden = true;
       this.#editor = openEditor(host, {
         text: this.area.value,
-        language: this.form.dataset.language === "cpp" ? "cpp" : "python",
+        language: known,
         seam: { name: this.form.dataset.seam ?? "", signature: this.form.dataset.signature ?? "" },
         provided: JSON.parse(this.form.dataset.names ?? "[]") as [string, string, string][],
         label: `Source of ${this.form.dataset.file ?? "the submission"}`,
@@ -111,6 +122,7 @@ class Workplace {
         submit: () => this.press(false),
         run: () => this.press(true),
       });
+      if (at !== null) this.#editor.focus(at); // whoever was typing already goes on
       this.#editor.mark(this.#beside.faults());
       if (vim()) void this.#editor.vim(true);
       return this.#editor;
@@ -172,7 +184,7 @@ class Workplace {
   /** Marks what changed since the starter or an earlier submission, which is fetched when it is chosen. */
   private async compare(choice: HTMLSelectElement): Promise<void> {
     if (!choice.value) {
-      this.#editor?.compare(null);
+      void this.#editor?.compare(null);
       return this.say("");
     }
     const other = choice.value === "starter" ? this.#starter : await sourceOf(choice.value);
@@ -180,7 +192,7 @@ class Workplace {
       choice.value = "";
       return this.say("That submission could not be fetched; try again", true);
     }
-    this.#editor?.compare(other);
+    await this.#editor?.compare(other);
     this.say(`Changes against ${choice.selectedOptions[0]?.textContent ?? "it"} are marked`);
   }
 

@@ -2,9 +2,7 @@
 import { autocompletion, completeAnyWord, type Completion, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
 import type { Extension } from "@codemirror/state";
 import { hoverTooltip, type EditorView } from "@codemirror/view";
-import { CUDA } from "./names/cuda";
-import { TORCH } from "./names/torch";
-import { TRITON } from "./names/triton";
+import type { Known } from "./known";
 
 /** The function that the stage asks for. */
 export interface Seam {
@@ -12,26 +10,10 @@ export interface Seam {
   signature: string;
 }
 
-interface Known {
-  name: string;
-  signature: string;
-  about: string;
-}
-
-function known(text: string): Known[] {
-  return text
-    .trim()
-    .split("\n")
-    .map((line) => {
-      const [signature = "", about = ""] = line.split(/: (.*)/s);
-      return { name: signature.replace(/\(.*$/s, ""), signature, about };
-    });
-}
-
 const WORD = /(?:[A-Za-z_]\w*\.)?[A-Za-z_#]\w*\.?$/;
 
-export function completion(language: "python" | "cpp", seam: Seam, provided: readonly [string, string, string][]): Extension {
-  const names = language === "cpp" ? known(CUDA) : [...known(TRITON), ...known(TORCH)];
+export function completion(language: readonly Known[], seam: Seam, provided: readonly [string, string, string][]): Extension {
+  const names = [...language];
   if (seam.name) names.push({ name: seam.name, signature: seam.signature, about: "what this stage asks for" });
   names.push(...provided.map(([name, signature, about]): Known => ({ name, signature, about })));
   const options = names.map(

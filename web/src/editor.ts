@@ -6,16 +6,14 @@
  */
 import { closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
-import { cpp } from "@codemirror/lang-cpp";
-import { python } from "@codemirror/lang-python";
 import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, setDiagnostics, type Diagnostic } from "@codemirror/lint";
-import { unifiedMergeView } from "@codemirror/merge";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
 import { ChangeSet, Compartment, EditorState, Text, type Extension, type Line } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { completion, type Seam } from "./completion";
+import type { Known } from "./known";
 
 const COLOURS = HighlightStyle.define([
   { tag: [tags.keyword, tags.operatorKeyword, tags.controlKeyword], color: "light-dark(#8a2aa0, #d39bf0)" },
@@ -53,9 +51,15 @@ const LOOK = EditorView.theme({
   ".cm-deletedChunk .cm-deletedText": { background: "color-mix(in srgb, var(--bad) 28%, transparent) !important" },
 });
 
+/** A file of its own for each, of which a stage's page loads one. */
+export interface Language {
+  grammar: Extension;
+  names: readonly Known[];
+}
+
 export interface EditorOptions {
   text: string;
-  language: "python" | "cpp";
+  language: Language;
   label: string;
   seam: Seam;
   /** What the stage's own files define: name, signature, where. */
@@ -74,7 +78,7 @@ export interface Fault {
 export interface Editor {
   text(): string;
   replace(text: string): void;
-  compare(original: string | null): void;
+  compare(original: string | null): Promise<void>;
   vim(on: boolean): Promise<void>;
   /** From now on `mark` speaks of the text as it is at this moment, wherever its lines have moved to meanwhile. */
   sent(): void;
@@ -82,7 +86,8 @@ export interface Editor {
   mark(faults: readonly Fault[]): void;
   /** Puts the cursor on a line of the text that was sent last. */
   go(line: number): void;
-  focus(): void;
+  /** Puts the cursor behind that many characters. */
+  focus(at: number): void;
 }
 
 export function openEditor(host: HTMLElement, options: EditorOptions): Editor {
@@ -118,7 +123,10 @@ export function openEditor(host: HTMLElement, options: EditorOptions): Editor {
   return {
     text: () => view.state.doc.toString(),
     replace: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } }),
-    compare: (original) => view.dispatch({ effects: comparison.reconfigure(original === null ? [] : against(original)) }),
+    compare: async (original) => {
+      const changes = original === null ? [] : (await import("./against")).against(original);
+      view.dispatch({ effects: comparison.reconfigure(changes) });
+    },
     sent,
     vim: async (on) => {
       const found = on ? (await import("@replit/codemirror-vim")).vim({ status: true }) : [];
@@ -135,7 +143,10 @@ export function openEditor(host: HTMLElement, options: EditorOptions): Editor {
       view.dispatch({ selection: { anchor: place(line).from }, effects: EditorView.scrollIntoView(place(line).from, { y: "center" }) });
       view.focus();
     },
-    focus: () => view.focus(),
+    focus: (at) => {
+      view.dispatch({ selection: { anchor: at } });
+      view.focus();
+    },
   };
 }
 
@@ -171,13 +182,13 @@ function extensions(options: EditorOptions): Extension {
     indentOnInput(),
     bracketMatching(),
     closeBrackets(),
-    completion(options.language, options.seam, options.provided),
+    completion(options.language.names, options.seam, options.provided),
     typedOver,
     highlightActiveLine(),
     highlightSelectionMatches(),
     indentUnit.of("    "),
     EditorState.tabSize.of(4),
-    options.language === "python" ? python() : cpp(),
+    options.language.grammar,
     syntaxHighlighting(COLOURS),
     LOOK,
     EditorView.contentAttributes.of({ "aria-label": options.label, spellcheck: "false", tabindex: "0" }),
@@ -195,8 +206,4 @@ function extensions(options: EditorOptions): Extension {
       indentWithTab,
     ]),
   ];
-}
-
-function against(original: string): Extension {
-  return unifiedMergeView({ original, mergeControls: false, gutter: true, collapseUnchanged: { margin: 4, minSize: 6 } });
 }

@@ -49,7 +49,18 @@ def render_lesson(stage: str, text: str, *, top: int = 3) -> Lesson:
         del tokens[:3]
     headings = tuple(_shift_headings(tokens, top))
     _name_header_cells(tokens)
-    return Lesson(Markup(parser.renderer.render(tokens, parser.options, {})), headings)  # noqa: S704 - html is off
+    parts = [parser.renderer.render(part, parser.options, {}) for part in _parts(tokens, f"h{top}")]
+    return Lesson(Markup("".join(f'<div class="part">{part}</div>\n' for part in parts)), headings)  # noqa: S704 - html is off
+
+
+def _parts(tokens: Sequence[Token], heading: str) -> list[list[Token]]:
+    """The text before the first heading of that level, and from each to the next: what is far below is not laid out yet."""
+    parts: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.type == "heading_open" and token.tag == heading and token.level == 0:
+            parts.append([])
+        parts[-1].append(token)
+    return [part for part in parts if part]
 
 
 def _formula(latex: str, options: dict[str, bool]) -> str:
