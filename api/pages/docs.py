@@ -19,7 +19,7 @@ from kernelgate.settings import ROOT
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 FOR = {
     "For students": ("submitting", "course", "grading", "cli", "api", "triton", "emulator", "measuring"),
-    "For teachers and authors": ("stages", "stage-reference", "exploits"),
+    "For teachers and authors": ("courses", "stages", "stage-reference", "exploits"),
     "For operators": ("deploy", "settings", "sandbox", "threat-model"),
 }
 """Documents by who looks them up, in the order to read them; the others are listed last."""
