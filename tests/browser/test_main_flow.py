@@ -38,11 +38,14 @@ def test_sign_up_submit_and_watch_the_verdict_arrive(visit: Open) -> None:
     expect(page.locator("#numbers-title")).to_contain_text("checked by hand")
 
     page.get_by_role("link", name="Its own page").click()
+    tried = page.url.rsplit("/", 1)[1]
     page.get_by_role("link", name="Edit and submit again").click()
     expect(page.locator("textarea[name=source]")).to_have_value(WRONG.read_text())
     expect(page.locator("#answer").get_by_role("heading", name="This looks like")).to_be_visible()
     choose(page, HONEST)
     expect(page.locator(".bench .status")).to_contain_text("is in the editor")
+    page.get_by_label("Compare with").select_option(tried)
+    expect(page.locator(".editor .cm-changedLine").first).to_be_visible()
     page.get_by_role("button", name="Submit").click()
     expect(page.locator("#answer .outcome .verdict")).to_contain_text("Accepted", timeout=VERDICT_MS)
     expect(page.locator(".case.right").first).to_be_visible()

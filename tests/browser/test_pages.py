@@ -25,8 +25,8 @@ pytestmark = pytest.mark.browser
 
 OPEN = ("/", "/stages", "/stages/online_softmax", "/stages/online_attention", "/stages/streaming_attention", "/leaderboard",
         "/leaderboard/online_softmax", "/leaderboard/streaming_attention", "/sign-in", "/sign-up", "/nothing",
-        "/me/submissions", "/docs", "/docs/measuring")  # fmt: skip
-OWN = ("/me/submissions", "/me/tokens", "/people/admin")
+        "/me/submissions", "/docs", "/docs/measuring", "/docs/submitting")  # fmt: skip
+OWN = ("/me/submissions", "/me/tokens", "/people/admin", "/stages/online_softmax/solution")
 ADMIN = ("/admin/queue", "/admin/submissions", "/admin/held", "/admin/stages",
          "/admin/stages/online_softmax?preview=1", "/admin/users", "/admin/users/admin",
          "/admin/invites", "/admin/webhooks", "/admin/audit")  # fmt: skip
@@ -230,3 +230,45 @@ def test_a_place_on_a_board_is_found(visit: Open, measured: list[str], service: 
     page.get_by_label("Find a handle").fill("measured_1")
     page.keyboard.press("Enter")
     expect(page.locator(".board tbody tr")).to_have_count(1)
+
+
+CUT = """
+[...document.querySelectorAll("main pre, main .scroll, main .table")].filter(each => each.getClientRects().length
+  && (each.scrollHeight > each.clientHeight + 2 && getComputedStyle(each).overflowY !== "visible"
+    || each.getBoundingClientRect().right > document.documentElement.clientWidth + 1)).map(each => each.outerHTML.slice(0, 80))
+"""
+SKIPPED = """
+[...document.querySelectorAll(".reading > section, .part")]
+  .filter(each => getComputedStyle(each).contentVisibility !== "visible").length
+"""
+A4_PX = 794
+
+
+@pytest.mark.parametrize("which", ["graded", "measured"])
+def test_evidence_and_tables_are_whole_on_paper(
+    visit: Open, service: Service, graded: list[str], measured: list[str], which: str
+) -> None:
+    person = visit(A4_PX, 1123)
+    person.sign_in(service.admin_token)
+    page = person.go({"graded": graded[1], "measured": measured[1]}[which])
+    page.emulate_media(media="print")
+    try:
+        assert page.evaluate(CUT) == []
+        expect(page.get_by_text("VERDICT", exact=False).first).to_be_visible()
+        expect(page.get_by_role("button", name="Copy").first).to_be_hidden()
+        expect(page.get_by_role("link", name="Edit and submit again")).to_be_hidden()
+    finally:
+        page.emulate_media(media="screen")
+
+
+def test_a_lesson_is_whole_on_paper_and_its_figures_are_dark_in_the_dark(visit: Open) -> None:
+    page = visit(A4_PX, 1123, theme="dark").go("/stages/online_softmax")
+    looks = "getComputedStyle(document.querySelector('.lesson .figure')).filter"
+    assert "invert" in page.evaluate(looks)
+    page.emulate_media(media="print")
+    try:
+        assert page.evaluate(CUT) == []
+        assert page.evaluate(SKIPPED) == 0
+        assert page.evaluate(looks) == "none"
+    finally:
+        page.emulate_media(media="screen")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -14,6 +15,7 @@ from kernelgate.settings import settings
 from tests.api.conftest import running
 from tests.api.provider import CLIENT, serving
 from tests.browser.conftest import AXE, Open, Visit
+from tests.conftest import Service
 
 pytestmark = pytest.mark.browser
 STAGE = "/stages/online_softmax"
@@ -55,6 +57,30 @@ def test_a_person_signs_up_out_and_in_again_and_shows_a_page(visit: Open, width:
     stranger = visit(width)
     stranger.go(f"/people/{handle}")
     expect(stranger.page.get_by_role("heading", name=handle)).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "script"), [(1440, True), (390, False)])
+def test_an_administrators_link_leads_back_to_an_account(
+    visit: Open, service: Service, width: int, script: bool
+) -> None:
+    handle = f"forgetful{width}"
+    service.token(handle)
+    headers = {"authorization": f"Bearer {service.admin_token}"}
+    made = httpx.post(f"{service.url}/admin/users/{handle}/recovery", headers=headers)
+    assert made.status_code == 201, made.text
+    person = visit(width, 844, theme="light" if script else "dark", script=script)
+    page = person.go(made.json()["url"].removeprefix(service.url))
+    expect(page.get_by_role("main")).to_contain_text(handle)
+    assert person.overflow() == 0
+    if AXE.is_file() and script:
+        assert person.violations() == []
+    page.get_by_label("password").focus()
+    page.keyboard.insert_text(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name=handle)).to_be_visible()
+    person.go(made.json()["url"].removeprefix(service.url))
+    expect(page.get_by_role("main")).to_contain_text("link")
+    expect(page.get_by_label("password")).to_have_count(0)
 
 
 @pytest.fixture
