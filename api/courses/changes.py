@@ -12,18 +12,24 @@ from api.courses.schedule import stage_of
 from api.courses.schemas import Change
 from api.courses.seats import Seat
 from kernelgate.accounts import audit
-from kernelgate.models import now
+from kernelgate.models import PointsRule, now
 from kernelgate.stages import Stage
 
 
 def changes(
-    term: Term, counted: Mapping[Place, Mark], stages: Mapping[str, Stage], worked: Worked | None = None
+    term: Term, counted: Mapping[Place, Mark], stages: Mapping[str, Stage], fixed: Worked, worked: Worked
 ) -> list[Change]:
-    """Against the marks that count. Where nothing was judged again there is nothing to work out."""
-    if all(
-        each.now is each.fixed or each.now == each.fixed for attempts in term.attempts.values() for each in attempts
-    ):
+    """Against the marks that count, of which `fixed` is what was worked out. Where nothing was judged again there is nothing
+    to work out, and of the others only what is not the same."""
+    differ = {
+        place
+        for place, attempts in term.attempts.items()
+        if any(each.now is not each.fixed and each.now != each.fixed for each in attempts)
+    }
+    if not differ:
         return []
+    ratios = {rules.stage for rules in term.rules if rules.rule == PointsRule.RATIO} & {stage for _, stage in differ}
+    worked.take(fixed, differ, ratios)
     newest = marks(term, stages, as_judged_now, worked)
     handles = {person.id: person.handle for person in term.people}
     return [

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from api.courses.attempts import Attempt, Term
+from api.courses.attempts import Attempt, Rules, Term
 from api.courses.points import RIGHT, worth
 from kernelgate.contests import Contest
-from kernelgate.models import CourseStage, PointsRule
+from kernelgate.models import PointsRule
 from kernelgate.stages import Stage
 from kernelgate.verdicts import Verdict, passing
 
@@ -124,7 +124,7 @@ class Scores:
         ]
         return sorted(lines, key=_order)
 
-    def _fastest(self, rules: CourseStage, until: timedelta) -> dict[str | None, float]:
+    def _fastest(self, rules: Rules, until: timedelta) -> dict[str | None, float]:
         found: dict[str | None, float] = {}
         for who in self.people:
             for at, each in self._made[who.users, rules.stage]:
@@ -135,7 +135,7 @@ class Scores:
     def _score(
         self,
         who: Participant,
-        rules: CourseStage,
+        rules: Rules,
         until: timedelta,
         fastest: Mapping[str | None, float],
     ) -> Score:

@@ -8,14 +8,15 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.courses.attempts import Attempt, Person, Place, Term
+from api.courses.attempts import Attempt, Person, Place, Rules, Term
 from api.courses.points import Mark
 from api.courses.schemas import Cell, Grid, GridRow
-from kernelgate.models import CourseStage, ResultRow, Submission, now
+from kernelgate.models import ResultRow, Submission, now
 from kernelgate.stages import Stage
 from kernelgate.verdicts import Verdict, passing
 
 _BEST_FIRST = {verdict: place for place, verdict in enumerate(Verdict)}
+_NO_MARK = Mark(0.0)
 SAME_MISTAKE, NO_PROGRESS = 5, timedelta(days=3)
 
 
@@ -45,7 +46,8 @@ def _row(
 ) -> GridRow:
     cells = []
     for rules in term.rules:
-        before, mark = known.get((person.id, rules.stage)), earned.get((person.id, rules.stage), Mark(0.0))
+        place = person.id, rules.stage
+        before, mark = known.get(place), earned.get(place, _NO_MARK)
         cells.append(
             _cell(term, person, rules, stages.get(rules.stage), mark, repeated)
             if before is None
@@ -78,7 +80,7 @@ def _marked(cell: Cell, mark: Mark) -> Cell:
 def _cell(
     term: Term,
     person: Person,
-    rules: CourseStage,
+    rules: Rules,
     stage: Stage | None,
     mark: Mark,
     repeated: Mapping[Place, str],
@@ -105,7 +107,7 @@ def _cell(
 def _stuck(
     term: Term,
     person: Person,
-    rules: CourseStage,
+    rules: Rules,
     stage: Stage | None,
     graded: list[Attempt],
     repeated: Mapping[Place, str],

@@ -6,12 +6,12 @@ is worked out over all stages at once; among ways of equal worth the one with th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from operator import is_
 from typing import NamedTuple
 
-from api.courses.attempts import Attempt, Judging, Place, Term
-from kernelgate.models import CourseStage, LateRule, PointsRule
+from api.courses.attempts import Attempt, Judging, Place, Rules, Term
+from kernelgate.models import LateRule, PointsRule
 from kernelgate.stages import Stage
 from kernelgate.verdicts import Verdict, passing
 
@@ -54,6 +54,18 @@ class Worked:
         found._spent = dict(self._spent)
         return found
 
+    def take(self, other: Worked, differ: Container[Place], ratios: Container[str]) -> None:
+        """What `other` worked out from judgings that are the same here. differ: where they are not; ratios: stages in which
+        another's judging matters too."""
+        for stage, known in other.options.items():
+            if stage not in ratios:
+                own = self.options.setdefault(stage, {})
+                for members, options in known.items():
+                    if not any((member, stage) in differ for member in members):
+                        own.setdefault(members, options)
+        for unit, spent in other._spent.items():
+            self._spent.setdefault(unit, spent)
+
     def spent(self, unit: tuple[tuple[int, ...], bool], options: list[list[Mark]], budget: int) -> list[Mark]:
         """`spend`, unless the very same options were spent before."""
         known = self._spent.get(unit)
@@ -75,8 +87,12 @@ def marks(
         if rules.rule == PointsRule.RATIO and rules.stage not in worked.options
     }
     found: dict[Place, Mark] = {}
+    alone, jointly = (
+        [rules for rules in term.rules if not rules.joint],
+        [rules for rules in term.rules if rules.joint],
+    )
     for members, teamed in _units(term):
-        rows = [rules for rules in term.rules if rules.joint == teamed or (rules.joint and not term.team(members[0]))]
+        rows = jointly if teamed else alone if term.team(members[0]) else term.rules
         options, key = [], tuple(members)
         for rules in rows:
             known = worked.options.setdefault(rules.stage, {})
@@ -102,7 +118,7 @@ def _units(term: Term) -> list[tuple[list[int], bool]]:
     return [*(([each.id], False) for each in term.people), *((members, True) for members in teams.values())]
 
 
-def _fastest(term: Term, rules: CourseStage, judged: Judged) -> dict[str | None, float]:
+def _fastest(term: Term, rules: Rules, judged: Judged) -> dict[str | None, float]:
     """By GPU model, the best speedup in the course that counts."""
     found: dict[str | None, float] = {}
     for person in term.people:
@@ -119,13 +135,13 @@ def _fastest(term: Term, rules: CourseStage, judged: Judged) -> dict[str | None,
     return found
 
 
-def _in_time(rules: CourseStage, attempt: Attempt) -> bool:
+def _in_time(rules: Rules, attempt: Attempt) -> bool:
     return attempt.days_late == 0 or (rules.late != LateRule.NONE and attempt.days_late <= rules.late_limit)
 
 
 def _options(
     term: Term,
-    rules: CourseStage,
+    rules: Rules,
     members: Iterable[int],
     stage: Stage | None,
     judged: Judged,
@@ -153,7 +169,7 @@ def _options(
     return options
 
 
-def worth(rules: CourseStage, now: Judging, passes: frozenset[Verdict], fastest: float) -> float:
+def worth(rules: Rules, now: Judging, passes: frozenset[Verdict], fastest: float) -> float:
     """Points of one judging by the stage's rule, lateness aside."""
     match rules.rule:
         case PointsRule.THRESHOLDS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from api.pages.site.environment import page
 from api.pages.text.changes import Changed
 from api.pages.text.changes import changes as changed_lines
 from kernelgate.db import transaction
-from kernelgate.models import Submission
+from kernelgate.models import CourseStage, Submission
 from kernelgate.text import line
 from kernelgate.verdicts import ABOUT, Verdict
 
@@ -44,6 +45,7 @@ class _Shown(NamedTuple):
     verdict: Verdict | None
     speedup: float | None
     attempts: int
+    last: date | None
     late: int
     points: float
     by_hand: bool
@@ -56,8 +58,10 @@ def grid_page(request: Request, viewer: Reader, course: CourseName, catalog: Sta
     with transaction() as database:
         by = seat(database, viewer, course, Right.STAFF)
         found = whole_grid(database, by.course, catalog.with_drafts())
+        of_course = (CourseStage.course_id == by.course.id, CourseStage.joint)
+        joint = set(database.scalars(select(CourseStage.stage).where(*of_course)))
     shown = chosen(found, asked.get("search", "")[:80], asked.get("show", ""))
-    sort, rows = asked.get("sort", ""), asked.get("rows", "")
+    sort, rows = asked.get("sort", "")[:80], asked.get("rows", "")
     first = len(shown) if rows == "all" else _AT_ONCE
     sorted_rows = ordered(found, shown, sort)
     if rows == "rest":
@@ -74,6 +78,7 @@ def grid_page(request: Request, viewer: Reader, course: CourseName, catalog: Sta
         search=asked.get("search", "")[:80],
         show=asked.get("show", ""),
         sort=sort,
+        joint=joint,
         stuck=sum(any(cell.stuck for cell in row.cells) for row in found.rows),
     )
 
@@ -100,7 +105,9 @@ def chosen(found: Grid, search: str, show: str) -> list[GridRow]:
 
 
 def ordered(found: Grid, rows: Iterable[GridRow], sort: str) -> list[GridRow]:
-    """By handle, by points in all, by team, or by a stage: most points first."""
+    """By handle, by points in all, by team, or by a stage: most points first. With `-` before it, the other way round."""
+    if sort.startswith("-"):
+        return ordered(found, rows, sort[1:])[::-1]
     by_handle = sorted(rows, key=lambda row: row.handle.lower())
     places = {name: place for place, name in enumerate(found.stages)}
     if sort == "points":
@@ -126,8 +133,9 @@ def _line(handle: str, person: str, team: str, points: float, late_days: int, ce
 
 def _shown(cell: Cell) -> _Shown:
     by_hand = cell.override is not None
+    last = cell.last_at.date() if cell.last_at else None
     return _Shown(
-        cell.stage, cell.verdict, cell.speedup, cell.attempts, cell.late, cell.points, by_hand, cell.stuck
+        cell.stage, cell.verdict, cell.speedup, cell.attempts, last, cell.late, cell.points, by_hand, cell.stuck
     )  # fmt: skip
 
 
@@ -137,17 +145,21 @@ def line_of(row: GridRow) -> Markup:
     return _line(row.handle, row.person, row.team or "", row.points, row.late_days, cells)
 
 
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
 def _cell(address: str, cell: _Shown) -> str:
     if not cell.attempts and not cell.by_hand:
         return "<td>"
     speed = f" {cell.speedup:.2f}×" if cell.speedup else ""
-    late, by_hand = f" +{cell.late} d" if cell.late else "", " ✎" if cell.by_hand else ""
+    last = f" · {cell.last.day} {_MONTHS[cell.last.month - 1]}" if cell.last else ""
+    late, by_hand = f" +{cell.late}\u202fd" if cell.late else "", " ✎" if cell.by_hand else ""
     mark = ABOUT[cell.verdict].mark if cell.verdict else "–"
     tone = f"v-{cell.verdict}" if cell.verdict else ""
     title = f' title="{escape(cell.stuck)}"' if cell.stuck else ""
     return (
         f'<td class="{tone}{" stuck" if cell.stuck else ""}"><a href="{address}{escape(cell.stage)}"{title}>'
-        f"{round(cell.points, 2):g} {mark}{speed}\n{'! ' if cell.stuck else ''}{cell.attempts}{late}{by_hand}</a>"
+        f"{round(cell.points, 2):g} {mark}{speed}\n{'! ' if cell.stuck else ''}{cell.attempts}{last}{late}{by_hand}</a>"
     )
 
 
