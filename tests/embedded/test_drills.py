@@ -1,12 +1,13 @@
 """Fire drills: something dies in the middle of a grading, and no submission is lost and none is graded twice on record.
 
-A service of its own (Postgres, broker, API, worker), with short leases. The submissions are a stage's solution that sleeps
-while it is loaded, so that there is a middle to die in.
+A service of its own (Postgres, broker, API, worker), with short leases and one small stage. The submissions are its solution,
+which sleeps while it is loaded, so that there is a middle to die in.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -28,10 +29,13 @@ from embedded.process import Child
 from kernelgate.models import Role
 from kernelgate.settings import ROOT, Settings, environment
 from kernelgate.stage_folders import load_stage
+from kernelgate.stages import Stage
 from tests.conftest import free_port, make_account, take_stages_as_proven, wait_until_ready
 
 pytestmark = pytest.mark.timeout(420)
-STAGE = "online_softmax"
+STAGE = "attacked"
+LIMITS = {"wall_s": 60, "case_s": 30}
+"""Of the stage here: the sleep counts, and a machine may be busy."""
 COUNT = 2
 SLEEP_S = 2.0
 PATIENCE_S = 150.0
@@ -54,6 +58,7 @@ class Site:
     api: Child
     worker: Child
     client: httpx.Client
+    stage: Stage
 
     def rows(self, query: str, ids: list[str]) -> list[tuple[object, ...]]:
         engine = create_engine(self.postgres.url(), poolclass=pool.NullPool)
@@ -62,7 +67,7 @@ class Site:
 
     def submit(self, count: int = COUNT) -> list[str]:
         """Slow but honest submissions, each another file."""
-        stage = load_stage(ROOT / "graders" / STAGE)
+        stage = self.stage
         source = stage.text(f"solution/{stage.spec.file}")
         slow = f"{source}\n\nimport time\n\ntime.sleep({SLEEP_S})\n"
         found = []
@@ -97,6 +102,18 @@ def until(condition: Callable[[], bool], within_s: float, why: Callable[[], str]
         time.sleep(0.1)
 
 
+def patient_stage(graders: Path) -> Stage:
+    """A folder of stages with one alone, whose limits leave time to sleep."""
+    shutil.copytree(ROOT / "tests/exploits/stages" / STAGE, graders / STAGE)
+    described = graders / STAGE / "stage.toml"
+    text = described.read_text()
+    for name, seconds in LIMITS.items():
+        text, changed = re.subn(rf"^{name} = \d+$", f"{name} = {seconds}", text, flags=re.MULTILINE)
+        assert changed == 1
+    described.write_text(text)
+    return load_stage(graders / STAGE)
+
+
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
     root = Path(tempfile.mkdtemp(prefix="kgd-"))
@@ -108,10 +125,12 @@ def site() -> Iterator[Site]:
         postgres.start()
         broker.start()
         schema.upgrade(postgres.url())
+        stage = patient_stage(root / "graders")
         values = Settings(
             database_url=postgres.url(),
             broker_url=broker.url,
             data_dir=root,
+            graders_dir=root / "graders",
             port=free_port(),
             pending_limit=50,
             lease_s=6,
@@ -129,7 +148,7 @@ def site() -> Iterator[Site]:
         token = make_account(postgres.url(), "driller", Role.SUBMITTER)
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
         with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
-            yield Site(postgres, broker, children[0], children[1], client)
+            yield Site(postgres, broker, children[0], children[1], client, stage)
     finally:
         for child in reversed(children):
             child.stop()

@@ -10,7 +10,7 @@ import pytest
 from kernelgate.protocol import CaseReport, Result, WrongTensor
 from kernelgate.stages import Stage
 from kernelgate.verdicts import Phase, Verdict
-from worker.grade import _first_wrong, apart, grade, new_seed
+from worker.grade import _first_wrong, apart, grade
 from worker.judging.failures import Cancelled
 from worker.judging.phases import Unwatched
 from worker.pytorch import backend
@@ -23,7 +23,7 @@ HONEST = "def scaling(x, y, factor):\n    return factor * x + y\n"
 
 def graded(stage: Stage, sandbox: Sandbox, source: str | bytes) -> Result:
     body = source.encode() if isinstance(source, str) else source
-    return grade(stage, body, sandbox=sandbox, seed=new_seed())
+    return grade(stage, body, sandbox=sandbox, seed="00")
 
 
 def test_an_honest_submission_is_accepted_with_everything_known_about_it(small_stage: Stage, sandbox: Sandbox) -> None:

@@ -14,7 +14,7 @@ from kernelgate.several_files import FilesError, Part, check, joined, parts
 from kernelgate.stage_folders import load_stage
 from kernelgate.stages import Stage
 from kernelgate.verdicts import Verdict
-from worker.grade import grade, new_seed
+from worker.grade import grade
 from worker.sandbox import Sandbox
 
 HALF = "def double(x):\n    return 2 * x\n"
@@ -26,7 +26,7 @@ def taking_several(stage: Stage) -> Stage:
 
 
 def run(stage: Stage, sandbox: Sandbox, source: str, case: str = "by_hand") -> Result:
-    return grade(stage, source.encode(), sandbox=sandbox, seed=new_seed(), trial=Trial(case=case))
+    return grade(stage, source.encode(), sandbox=sandbox, seed="00", trial=Trial(case=case))
 
 
 def test_a_text_is_taken_apart_and_put_together() -> None:

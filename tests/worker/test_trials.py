@@ -7,7 +7,7 @@ import pytest
 from kernelgate.protocol import Result, Trial
 from kernelgate.stages import Stage
 from kernelgate.verdicts import Verdict
-from worker.grade import grade, new_seed
+from worker.grade import grade
 from worker.sandbox import Sandbox
 
 HONEST = "def scaling(x, y, factor):\n    print('rows', len(x))\n    return factor * x + y\n"
@@ -15,7 +15,7 @@ HONEST = "def scaling(x, y, factor):\n    print('rows', len(x))\n    return fact
 
 def run(stage: Stage, sandbox: Sandbox, source: str, **inputs: tuple[float, ...]) -> Result:
     trial = Trial(case="by_hand", inputs=inputs)
-    return grade(stage, source.encode(), sandbox=sandbox, seed=new_seed(), trial=trial)
+    return grade(stage, source.encode(), sandbox=sandbox, seed="00", trial=trial)
 
 
 def test_a_right_case_shows_its_numbers_and_what_was_printed_for_it(small_stage: Stage, sandbox: Sandbox) -> None:
@@ -57,7 +57,7 @@ def test_a_case_that_fails_shows_what_went_in(small_stage: Stage, sandbox: Sandb
 
 
 def test_a_wrong_answer_shows_the_numbers_of_its_first_wrong_case(small_stage: Stage, sandbox: Sandbox) -> None:
-    result = grade(small_stage, b"def scaling(x, y, factor):\n    return x + y\n", sandbox=sandbox, seed=new_seed())
+    result = grade(small_stage, b"def scaling(x, y, factor):\n    return x + y\n", sandbox=sandbox, seed="00")
     assert result.verdict is Verdict.WRONG_ANSWER
     assert result.values is not None
     assert result.values.case == "by_hand"
