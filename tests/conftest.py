@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import certifi
 import httpx
@@ -39,6 +39,9 @@ from kernelgate.accounts import create_token, create_user
 from kernelgate.models import Role, StageVersion
 from kernelgate.settings import ROOT, Settings, environment, settings
 from kernelgate.stage_folders import load_stages
+
+if TYPE_CHECKING:
+    from worker.sandbox import Sandbox
 
 TEMPLATE = "kernelgate_template"
 LONGEST_FIRST = (
@@ -135,6 +138,16 @@ def heeding_signals() -> None:
     """
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="session")
+def sandbox(own_settings: None) -> Iterator[Sandbox]:
+    """One for all tests that grade in a process: its warm interpreter takes seconds to import torch."""
+    from worker.backends import open_sandbox  # this import takes seconds, which most test files need not spend
+
+    del own_settings
+    with open_sandbox() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from kernelgate.settings import ROOT
 from kernelgate.stage_folders import load_stages
 from kernelgate.stages import Backend, Case, Example, Limits, Stage
 from tests.exploits.rows import ATTACKS, CONTROLS
-from worker.backends import choose, gradable, open_sandbox
+from worker.backends import choose, gradable
 from worker.grade import grade
 from worker.sandbox import Sandbox
 from worker.stages.verify import Check, judged, name_of, verify
@@ -39,16 +39,14 @@ STAGES = dict(sorted(load_stages(ROOT / "graders")[0].items()))
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", STAGES)
-def test_promises_hold(own_settings: None, name: str) -> None:
-    del own_settings
+def test_promises_hold(sandbox: Sandbox, name: str) -> None:
     stage = STAGES[name]
     if not gradable(stage):
         pytest.skip(f"this machine has none of {name}'s backends: {', '.join(stage.spec.backends)}")
     slow = choose(stage) in (Backend.EMULATOR, Backend.INTERPRETER)
-    with open_sandbox() as sandbox:
-        only = UNGRADED if slow else (*UNGRADED, "starter")
-        checks = [check for part in only for check in verify(stage, sandbox, only=part).checks]
-        checks += graded(stage.short(), chosen(stage) if slow else list(stage.examples()), sandbox)
+    only = UNGRADED if slow else (*UNGRADED, "starter")
+    checks = [check for part in only for check in verify(stage, sandbox, only=part).checks]
+    checks += graded(stage.short(), chosen(stage) if slow else list(stage.examples()), sandbox)
     assert len(checks) > len(stage.spec.mistakes)
     assert [f"{check.name}: {check.detail}" for check in checks if not check.ok] == []
 

@@ -1,8 +1,7 @@
-"""One sandbox for all tests of the grading side: its warm interpreter takes seconds to import torch."""
+"""What tests of the grading side need besides the sandbox of tests/conftest.py."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,6 @@ from kernelgate.settings import settings
 from kernelgate.stage_folders import load_stage
 from kernelgate.stages import Stage
 from tests.long_form import long_form
-from worker.backends import open_sandbox
-from worker.sandbox import Sandbox
-
-
-@pytest.fixture(scope="session")
-def sandbox(own_settings: None) -> Iterator[Sandbox]:
-    del own_settings
-    with open_sandbox() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="session")

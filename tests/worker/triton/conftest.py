@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from kernelgate.settings import settings
 from kernelgate.stage_folders import load_stage
 from kernelgate.stages import Backend, Stage
-from worker.backends import missing, open_sandbox
+from worker.backends import missing
 from worker.judging.grader import Grader
 from worker.sandbox import Sandbox
 
 
 @pytest.fixture(scope="session")
-def sandbox(own_settings: None) -> Iterator[Sandbox]:
-    del own_settings
+def sandbox(sandbox: Sandbox) -> Sandbox:
     if Backend.INTERPRETER in missing():
         pytest.skip(missing()[Backend.INTERPRETER])
-    with open_sandbox() as opened:
-        yield opened
+    return sandbox
 
 
 @pytest.fixture(scope="session")
