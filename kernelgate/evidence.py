@@ -49,6 +49,7 @@ def evidence(result: Result, labels: Mapping[str, str] | None = None) -> str:
         *_recovered(result),
         *_timing(result.timing, words),
         *_kernels(result.resources),
+        *_faster(result),
         *_cases(result.cases, passed=result.verdict.passes),
     ]
     tables = [text for table in result.tables[:TABLES_SHOWN] for text in _table(table)]
@@ -187,6 +188,12 @@ def _kernels(resources: tuple[KernelResources, ...]) -> Iterator[tuple[str, str]
         yield "KERNEL", f"{line(each.kernel, 60)}: {taken}"
     if len(resources) > KERNELS_SHOWN:
         yield "  …", f"{len(resources) - KERNELS_SHOWN} more"
+
+
+def _faster(result: Result) -> Iterator[tuple[str, str]]:
+    if result.faster is not None:
+        yield "BOUND", line(result.faster.sentence, 500)
+        yield "NEXT STEP", line(result.faster.step, 1000)
 
 
 def _cases(cases: tuple[CaseReport, ...], *, passed: bool) -> Iterator[tuple[str, str]]:

@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from kernelgate.faster import Bound
 from kernelgate.stages import Backend, Name
 from kernelgate.verdicts import Phase, Verdict
 
@@ -221,6 +222,15 @@ class KernelResources(Record):
     occupancy: float | None = None
 
 
+class Faster(Record):
+    """What bounds a right submission, by facts that were measured or counted, and the one next step."""
+
+    bound: Bound
+    sentence: Line
+    step: Text
+    lines: tuple[int, ...] = Field((), description="Of the submitted file, where the sentence is about some.")
+
+
 class Table(Record):
     """A result table that a stage exports, e.g. the errors of an experiment over block sizes."""
 
@@ -253,6 +263,9 @@ class Result(Record):
     recovered: Recovered | None = None
     timing: Timing | None = None
     resources: tuple[KernelResources, ...] = ()
+    faster: Faster | None = Field(
+        None, description="Of a right submission: what bounds it, and the next step; null where no fact speaks."
+    )
     tables: tuple[Table, ...] = ()
     output: Text = Field("", description="What the submission printed, bounded; never evidence of anything.")
     log: Text = Field("", description="Compiler or interpreter messages, bounded.")

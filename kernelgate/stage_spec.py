@@ -24,6 +24,7 @@ PASSED_ON = (
     "races",
     "calibrated",
     "evidence",
+    "faster",
     "draft",
     "several",
     "pulled",

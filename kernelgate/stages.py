@@ -28,6 +28,7 @@ from pydantic import (
 
 from kernelgate import add_ons
 from kernelgate.families import Number, filled
+from kernelgate.faster import Bound
 from kernelgate.languages import LANGUAGES
 from kernelgate.reasons import Reason
 from kernelgate.stage_file import FORM, StageFile
@@ -319,6 +320,10 @@ class Spec(Strict):
     )
     evidence: dict[str, str] = Field(
         default_factory=dict, description="Labels of the evidence block, where not the default."
+    )
+    faster: dict[Bound, str] = Field(
+        default_factory=dict,
+        description="The next step of a right submission, by what bounds it, where not the default.",
     )
 
     @property

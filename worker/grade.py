@@ -21,6 +21,7 @@ from worker.gpu.bench_client import BenchError
 from worker.judging import judge, values
 from worker.judging.dependence import dependences
 from worker.judging.failures import Failure
+from worker.judging.faster import next_step
 from worker.judging.frames import printable
 from worker.judging.grader import CaseOutcome, Grader
 from worker.judging.job import Ask, CaseRun, Job, never
@@ -29,6 +30,7 @@ from worker.judging.mistakes import mistakes_of, named
 from worker.judging.phases import Phases, Progress, Unwatched
 from worker.judging.probe import recovered
 from worker.judging.source import files_of, read_source
+from worker.judging.traffic import table as traffic_table
 from worker.sandbox import Sandbox
 
 log = logging.getLogger(__name__)
@@ -99,9 +101,11 @@ def grade(
         if judged.wrong and fitting is None:
             fitting = mistakes_of(grader, judged.outcomes)
         tables = job.tables + grader.tables(judged.outcomes)
+        tables += (traffic_table(job.traffic),) if job.traffic and job.right else ()
     reason, message = _conclude(job, backend, len(judged.reports), judged.wrong, fitting or ())
     told = {"mistake": fitting[0]} if fitting and len(fitting) == 1 else {"possible": fitting or ()}
-    more = {"tables": tables, "recovered": judged.recovered, **told}
+    faster = next_step(job) if judged.wrong is None and job.trial is None else None
+    more = {"tables": tables, "recovered": judged.recovered, "faster": faster, **told}
     return _result(job, backend, judged, reason, message).model_copy(update=more)
 
 

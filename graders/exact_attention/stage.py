@@ -63,6 +63,16 @@ secret     tokens=41 hidden
 long       tokens=200..1500 needs_gpu times=2
 profile    tokens=2048 measured needs_gpu
 """
+faster = {
+    "uncoalesced": (
+        "Let a warp make one score: lane i reads the numbers i and i + 32 of the key, which lie side by side, and five "
+        "shuffles add up."
+    ),
+    "read_by_every_block": (
+        "Each row walks through all its keys and values again. Nothing in the inner loop changes that: several rows in a "
+        "block, that share a tile of keys, do. The capstone is about it."
+    ),
+}
 mistakes = {
     "scale_forgotten": (
         lambda qkv: attend(qkv, scale=1.0),

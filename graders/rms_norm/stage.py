@@ -43,6 +43,11 @@ secret     rows=7 width=513 hidden
 long       rows=1..64 width=2000..9000 needs_gpu times=3
 profile    rows=2048 width=4095 measured needs_gpu
 """
+faster = {
+    "uncoalesced": "Give each row a block, and let thread t take the columns t, t + 256, …: neighbours read neighbours.",
+    "read_again": "Keep what a thread has read in registers, in an array whose index the compiler knows: a row crosses once.",
+    "bandwidth": "Each byte crosses once, and the memory is busy: there is no next step here.",
+}
 mistakes = {
     "sum_not_mean": (
         lambda x, w, eps: x / np.sqrt((x * x).sum(axis=1, keepdims=True) + eps) * w,

@@ -46,6 +46,12 @@ secret     rows=7 width=515 hidden
 long       rows=1..64 width=5000..50000 needs_gpu times=2
 profile    rows=2048 width=4095 measured needs_gpu
 """
+faster = {
+    "read_again": (
+        "Each pass reads the row again, and that is what this stage is about. Carry maximum and sum in one pass: online "
+        "softmax of rows is the next stage."
+    ),
+}
 mistakes = {
     "no_maximum": (
         lambda x: quotients(exponentials(x)),

@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from kernelgate.evidence import CASES_SHOWN, OUTPUT_LINES, TABLES_SHOWN, evidence
-from kernelgate.protocol import CaseReport, NamedMistake, Recovered, Result, Table, TensorReport, Timing, WrongTensor
+from kernelgate.faster import Bound
+from kernelgate.protocol import (
+    CaseReport,
+    Faster,
+    NamedMistake,
+    Recovered,
+    Result,
+    Table,
+    TensorReport,
+    Timing,
+    WrongTensor,
+)
 from kernelgate.stages import Backend
 from kernelgate.text import line, plain
 from kernelgate.verdicts import Verdict
@@ -118,6 +129,15 @@ def test_a_stages_tables_stand_in_columns_and_are_bounded() -> None:
     assert sum(each.startswith("TABLE") for each in lines) == TABLES_SHOWN
     assert max(map(len, lines[at : at + 27])) <= 104
     assert "\x1b" not in "".join(lines)
+
+
+def test_a_next_step_stands_with_its_fact_in_two_lines() -> None:
+    faster = Faster(bound=Bound.READ_AGAIN, sentence="Line 3: each block asks\n3 times.", step="Keep the row.")
+    lines = evidence(result(faster=faster)).splitlines()
+    assert [each.split(maxsplit=1)[1] for each in lines if each.startswith("BOUND")] == [
+        "Line 3: each block asks 3 times."
+    ]
+    assert [each.split(maxsplit=2)[2] for each in lines if each.startswith("NEXT STEP")] == ["Keep the row."]
 
 
 def test_plain_keeps_lines_and_line_makes_one() -> None:

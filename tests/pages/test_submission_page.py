@@ -16,8 +16,9 @@ import pytest
 from api.pages.drawings import errormap, weights
 from api.pages.drawings.speed import ladder
 from kernelgate.db import transaction
+from kernelgate.faster import Bound
 from kernelgate.models import Role
-from kernelgate.protocol import ErrorMap, Recovered, Table
+from kernelgate.protocol import ErrorMap, Faster, Recovered, Table
 from kernelgate.verdicts import State, Verdict
 from tests.pages import samples
 from tests.pages.conftest import Site, check
@@ -187,6 +188,21 @@ def test_borders_of_tiles_stand_where_the_tiles_end() -> None:
     words = errormap.summary(found, (33, 512))
     assert words is not None
     assert (words.rows, words.columns) == ("32", "0 to 511")
+
+
+def test_a_right_one_is_told_its_next_step_with_links_to_the_lines(site: Site) -> None:
+    user, ada = site.sign_in("ada")
+    faster = Faster(bound=Bound.UNCOALESCED, sentence="Line 3: <b>32</b> sectors.", step="Turn the loop.", lines=(3,))
+    with transaction() as database:
+        right = samples.result(site.values, Verdict.ACCEPTED, faster=faster)
+        row = samples.submission(database, user, site.values, right)
+    for path in (f"/submissions/{row.id}", f"/submissions/{row.id}/answer"):
+        text = ada.get(path).text
+        for part in ("How to get faster", "&lt;b&gt;32&lt;/b&gt; sectors.", "Turn the loop.", f"{row.id}/source#L3"):
+            assert part in text, part
+    assert ada.get(f"/submissions/{row.id}", headers={"Accept": "application/json"}).json()["result"]["faster"][
+        "lines"
+    ] == [3]
 
 
 def test_tables_are_shown_and_downloaded(site: Site) -> None:

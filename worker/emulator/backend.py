@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from kernelgate.case_lines import HIDDEN
 from kernelgate.stages import Case, Limits
 from kernelgate.verdicts import Phase
+from worker.emulator import counts
 from worker.emulator.outcome import failure_of, found_in
-from worker.emulator.run import Call, Ran, Slice, run
+from worker.emulator.run import Call, Ran, Slice, addr2line, run
 from worker.emulator.script import Machine
 from worker.emulator.submission import Submission
 from worker.emulator.toolchain import Pass, toolchain
@@ -24,6 +26,7 @@ from worker.judging.device_faults import check_repeat, input_changed
 from worker.judging.frames import printable
 from worker.judging.grader import Arrays
 from worker.judging.job import CaseRun, Job
+from worker.judging.traffic import Traffic
 from worker.recording.seam import Kind
 
 CHECKED_BYTES = 768 << 10
@@ -109,6 +112,9 @@ class Player:
         self.job = submission.job
         self.cases = self.job.cases_without_gpu
         self.watched = watched([(case, submission.size(case)) for case in self.cases], self.job.seed)
+        known = [case for case in self.watched.whole if case.title != HIDDEN]
+        self.counted = known[-1] if known else None
+        self.counts = b""
         self.cores = os.cpu_count() or 1
 
     def play(self) -> Iterator[CaseRun]:
@@ -130,6 +136,7 @@ class Player:
                         self.submission.hasten()
                     yield from self._played(long, pool)
                 self.job.explain(self.ask)
+                self._count()
             finally:
                 self.submission.stop()
                 pool.shutdown(wait=True, cancel_futures=True)
@@ -161,6 +168,7 @@ class Player:
             ran.result()
         for part in sliced:
             part.result()
+        self._count()
         return len(cases)
 
     def _case(self, case: Case) -> Ran:
@@ -171,6 +179,16 @@ class Player:
             other = self._run(case, Pass.PLAIN, order="random")
             self._compare(case, ran.written, other.written, ANOTHER_ORDER)
         return ran
+
+    def _count(self) -> None:
+        """Leaves how the longest case that is watched as a whole uses memory, of a submission that is right."""
+        case, places = self.counted, counts.read(self.counts)
+        if case is None or not places or not self.job.right:
+            return
+        asked = addr2line(self.job.sandbox, self.submission.program(Pass.CHECK))
+        call = self.submission.call(case)
+        arrays = {name: array.nbytes for name, array in call.inputs.items()} | dict(call.outputs)
+        self.job.traffic = Traffic(case.name, counts.accesses(places, self.submission.file, asked), arrays)
 
     def _slice(self, case: Case) -> None:
         """Some blocks of a long case in the check build. Raises Failure for what is wrong there."""
@@ -185,6 +203,8 @@ class Player:
         call = self.submission.call(case)
         if which is Pass.PLAIN and call.size() <= DECOY_BYTES:
             call = replace(call, decoy=self.submission.decoy(case))
+        if which is Pass.CHECK and case is self.counted:
+            call = replace(call, count=True)
         workers = min(self.cores, 4) if which is Pass.PLAIN and call.size() > DECOY_BYTES else 1
         ran = self._play(which, call, workers=workers, order=order)
         failure = failure_of(self.job, self.limits, case.name, call, ran)
@@ -192,6 +212,7 @@ class Player:
             if which is Pass.PLAIN:
                 self._print(ran)
             raise failure
+        self.counts = ran.counted or self.counts
         for part in self.submission.seam(case):
             if part.kind is Kind.INPUT and ran.written[part.name] != call.inputs[part.name].tobytes():
                 raise input_changed(case.name, part.name)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelgate.stages import Limits as StageLimits
-from worker.emulator import findings
+from worker.emulator import counts, findings
 from worker.emulator.findings import Finding
 from worker.emulator.toolchain import Pass
 from worker.judging.job import never
@@ -44,7 +44,8 @@ class Call:
     nobody looks at afterwards; addresses: where all of them lie; tape: what is done, in its order (`script`).
 
     decoy: other inputs that the tape is played with before; then it is also played once more with the same ones after.
-    slice: for the check build, of a case that is too long to be watched as a whole.
+    slice: for the check build, of a case that is too long to be watched as a whole. count: for it too, of a case of which it
+    is counted how its warps use memory.
     """
 
     inputs: Mapping[str, NDArray[np.generic]]
@@ -54,6 +55,7 @@ class Call:
     tape: str
     decoy: Mapping[str, NDArray[np.generic]] | None = None
     slice: Slice | None = None
+    count: bool = False
 
     def size(self) -> int:
         """Bytes of all arrays."""
@@ -66,6 +68,7 @@ class Call:
     def files(self) -> dict[str, bytes]:
         lines = ["decoy"] if self.decoy else []
         lines += [f"slice {self.slice.blocks} {self.slice.seed}"] if self.slice else []
+        lines += ["count"] if self.count else []
         lines += [f"in {name} {array.nbytes} {self.addresses[name]}" for name, array in self.inputs.items()]
         lines += [f"out {name} {size} {self.addresses[name]}" for name, size in self.outputs.items()]
         lines += [f"scratch {name} {size} {self.addresses[name]}" for name, size in self.scratch.items()]
@@ -80,7 +83,8 @@ class Ran:
     """One run. written: every array's bytes after the tape was played, inputs too; empty unless it was, to its end. again:
     the outputs after it was played once more, where it was.
 
-    error: the CUDA error of a launch that was refused, "" for none. lines: of the finding's addresses.
+    error: the CUDA error of a launch that was refused, "" for none. lines: of the finding's addresses. counted: what was
+    counted, as it came.
     """
 
     finished: Finished
@@ -90,6 +94,7 @@ class Ran:
     lines: Mapping[str, int]
     ms: float
     again: Mapping[str, bytes] = field(default_factory=dict)
+    counted: bytes = b""
 
     @property
     def returned(self) -> bool:
@@ -128,7 +133,13 @@ def run(
         argv,
         limits=_sandbox_limits(limits, build, call),
         files={"submission": executable, **call.files()},
-        collect=[*(f"{name}.out" for name in names), *(f"{name}.again" for name in again), "ended", findings.FILE],
+        collect=[
+            *(f"{name}.out" for name in names),
+            *(f"{name}.again" for name in again),
+            "ended",
+            findings.FILE,
+            *([counts.FILE] if call.count else []),
+        ],
         cancelled=cancelled,
     )
     ms = (time.perf_counter() - start) * 1e3
@@ -140,7 +151,7 @@ def run(
     repeated = {name: finished.files.get(f"{name}.again", b"") for name in again}
     if ended is None or any(len(data) != sizes[name] for name, data in (*written.items(), *repeated.items())):
         return Ran(finished, {}, "", finding, lines, ms)
-    return Ran(finished, written, ended[1], finding, lines, ms, repeated)
+    return Ran(finished, written, ended[1], finding, lines, ms, repeated, finished.files.get(counts.FILE, b""))
 
 
 def is_long(call: Call) -> bool:
@@ -155,7 +166,7 @@ def cpu_allowance(limits: StageLimits, build: Pass, call: Call) -> float:
     if call.slice is not None:
         return SLICE_S
     by_size = 1 + min(call.size() / (1 << 19), 30.0)
-    return limits.case_s * by_size * (1 if build is Pass.PLAIN else 3)
+    return limits.case_s * by_size * (1 if build is Pass.PLAIN else 5 if call.count else 3)
 
 
 def _sandbox_limits(limits: StageLimits, build: Pass, call: Call) -> Limits:
@@ -173,7 +184,13 @@ def _sandbox_limits(limits: StageLimits, build: Pass, call: Call) -> Limits:
 
 
 def _lines(sandbox: Sandbox, file: str, executable: bytes, finding: Finding) -> dict[str, int]:
-    def addr2line(asked: list[str]) -> str:
+    return findings.resolve_with(finding, file, addr2line(sandbox, executable))
+
+
+def addr2line(sandbox: Sandbox, executable: bytes) -> Callable[[list[str]], str]:
+    """What the tool of that name says of a program's addresses."""
+
+    def said(asked: list[str]) -> str:
         done = sandbox.run(
             ["/usr/bin/addr2line", "-i", "-a", "-e", "submission", *asked],
             limits=ADDR2LINE_LIMITS,
@@ -181,4 +198,4 @@ def _lines(sandbox: Sandbox, file: str, executable: bytes, finding: Finding) -> 
         )
         return done.stdout.decode(errors="replace")
 
-    return findings.resolve_with(finding, file, addr2line)
+    return said

@@ -22,6 +22,7 @@ from kernelgate.reasons import Reason
 from worker.judging.failures import Cancelled, Failure
 from worker.judging.job import Job
 from worker.judging.phases import Phases, Unwatched
+from worker.judging.traffic import Traffic
 
 log = logging.getLogger(__name__)
 DIAGNOSIS_S = 10.0
@@ -32,12 +33,16 @@ THREADS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="check-pass")
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of a pass. finding: the first in the order of the cases. not_made: why there is nothing to say, or ""."""
+    """What came of a pass. finding: the first in the order of the cases. not_made: why there is nothing to say, or "".
+
+    traffic: how the kernels used memory, where it was counted.
+    """
 
     cases: int = 0
     seconds: float = 0.0
     finding: Failure | None = None
     not_made: str = ""
+    traffic: Traffic | None = None
 
 
 class CheckPass(ABC):
@@ -112,6 +117,7 @@ class CheckPass(ABC):
         if checked is None:
             return
         self.job.machine["check pass"] = self._summary(checked, time.perf_counter() - start)
+        self.job.traffic = checked.traffic
         finding = checked.finding
         if finding is not None and self.job.right and finding.reason in self.decisive:
             message = f"{finding.message} {self.survived}"
@@ -145,7 +151,7 @@ class CheckPass(ABC):
         except Exception as error:
             log.exception("the check pass broke down")
             not_made = f"it broke down ({type(error).__name__})"
-        return Checked(cases, time.perf_counter() - start, finding, not_made)
+        return Checked(cases, time.perf_counter() - start, finding, not_made, job.traffic)
 
     def _summary(self, checked: Checked, waited: float) -> str:
         if checked.not_made:

@@ -11,6 +11,7 @@ from kernelgate.stages import Case, Stage
 from worker.judging.arrays import RawTensor
 from worker.judging.grader import Arrays, Grader
 from worker.judging.phases import Phases
+from worker.judging.traffic import Traffic
 from worker.sandbox import Sandbox
 
 Ask = Callable[[Case, Arrays], Mapping[str, RawTensor]]
@@ -36,6 +37,7 @@ class Job:
     finding: a sentence on what was found beside the grading, which changes no verdict.
     held: why the time is kept from every board until an administrator has looked at it; "" for no reason.
     trial: the one case that is run, where nothing is judged beyond it.
+    traffic: how the kernels of a right submission used memory, where a player counted it.
     output, log: bounded text that the submission or a compiler printed. machine: facts for the result; tables likewise.
     """
 
@@ -52,6 +54,7 @@ class Job:
     resources: tuple[KernelResources, ...] = ()
     timing: Timing | None = None
     tables: tuple[Table, ...] = ()
+    traffic: Traffic | None = None
     right: bool = True
     explain: Callable[[Ask], None] = nothing
     finding: str = ""

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from kernelgate import python_text
-from kernelgate.case_lines import CaseLine, Choice, Range, is_drawn
+from kernelgate.case_lines import HIDDEN, CaseLine, Choice, Range, is_drawn
 from kernelgate.drawing import sizes
 from kernelgate.inputs import Distribution, Mixture, integers, named, normal, written
 from kernelgate.seams import CHANGED, OF_THE_CASE, Argument, SeamLine, value_of
@@ -303,7 +303,7 @@ class ShortForm:
         ordered = {name: values[name] for name in line.values}
         case = Case.model_validate(case_of(line, self.form.seams[line.seam], ordered))
         case = self._mixed(case, rng)
-        title = "a hidden case" if "hidden" in line.marks else case.title
+        title = HIDDEN if "hidden" in line.marks else case.title
         return case.model_copy(update={"title": title, "measured": False})
 
     def _mixed(self, case: Case, rng: np.random.Generator) -> Case:

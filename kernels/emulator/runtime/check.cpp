@@ -9,6 +9,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "counting.h"
 #include "device_memory.h"
 #include "findings.h"
 
@@ -66,6 +67,7 @@ static bool unseen_writes;  // blocks that nobody watches have run: global memor
 
 void check_block(Block& block) {
   unseen_writes |= !block.watched;
+  if (counting) count_block(block);
   Cell*& cells = arena_cells[&block];
   if (!cells) cells = new_cells(kArena);
   memset(cells + kDynamicOffset / 4, 0, (block.launch->request.shared / 4 + 1) * sizeof(Cell));
@@ -226,6 +228,7 @@ void note_unwritten(const void* address) {
 
 void check_phase(Block& block) {
   settle_pending();
+  if (counting) count_phase(block);
   if (unwritten.armed && unwritten.block == &block) found("uninitialised", unwritten.site, unwritten.text);
   uint32_t fences = 0;  // a barrier makes every thread's fences every other thread's
   for (const Fibre& fibre : block.fibres) fences = std::max(fences, fibre.published_fence);
@@ -347,6 +350,7 @@ void check_access(const void* address, unsigned size, Access access, const void*
       found("out_of_bounds", here(pc, 0), format("a %s of %u bytes at ", word(access), size) + describe(address, size));
     if (power && ((uintptr_t)p & (size - 1))) found("misaligned", here(pc, 0), format("a %s of %u bytes at an address that is no multiple of %u: ", word(access), size, size) + describe(address, size));
     if (offset >= unwatched_from && offset + size <= unwatched_to) return;
+    if (counting && power && access != Access::Atomic) count_shared(p, size, access == Access::Write, pc);
     if (arena_owner != &block) arena_owner = &block, arena_of_block = arena_cells[&block];
     return visit_words(arena_of_block, offset, *me, block, p, size, access, pc);
   }
@@ -373,6 +377,7 @@ void check_access(const void* address, unsigned size, Access access, const void*
     last = array;
   }
   if (power && ((uintptr_t)p & (size - 1))) found("misaligned", here(pc, 0), format("a %s of %u bytes at an address that is no multiple of %u: ", word(access), size, size) + describe(address, size));
+  if (counting && power && access != Access::Atomic) count_global(*array, p, size, access == Access::Write, pc);
   if (!array->shadow) array->shadow = new_cells(array->size + 8);
   visit_words((Cell*)array->shadow, (size_t)(p - array->data), *me, block, p, size, access, pc);
 }

@@ -102,6 +102,7 @@ struct Block {
   unsigned long idle_rounds;
   char* arena = nullptr;
   bool watched;
+  bool counted;  // its accesses are looked at, see counting.h
   std::vector<SharedVariable*> touched;
   uint64_t random;
   uint32_t phase;  // barriers passed, for the check build

@@ -3,7 +3,8 @@
 // The file `case` says which arrays there are, one line each: `in NAME BYTES ADDRESS` (its bytes are in NAME.in), `out NAME
 // BYTES ADDRESS` and `scratch NAME BYTES ADDRESS` (filled with 0xff, which is NaN). With `decoy` the tape is played before
 // with the inputs NAME.decoy, so that an answer kept from an earlier call shows, and after with the same inputs again. With
-// `slice BLOCKS SEED` the check build watches some blocks of each launch. NAME.out holds every input and output after the call
+// `slice BLOCKS SEED` the check build watches some blocks of each launch, with `count` it leaves in `accesses` how they fall on
+// memory. NAME.out holds every input and output after the call
 // for which the case is, NAME.again what a repeated call wrote, and `ended` the CUDA error of a launch that was refused.
 #include <fstream>
 #include <iostream>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "../runtime/check.h"
+#include "../runtime/counting.h"
 #include "../runtime/device_memory.h"
 #include "../runtime/findings.h"
 
@@ -47,6 +49,10 @@ static Case read_case() {
       one.decoy = true;
     } else if (what == "slice") {
       file >> one.slice.blocks >> one.slice.seed;
+    } else if (what == "count") {
+#ifdef EMULATOR_CHECK
+      counting = true;
+#endif
     } else if (what == "in" || what == "out" || what == "scratch") {
       file >> name >> bytes >> address;
       (what == "in" ? one.inputs : what == "out" ? one.outputs : one.scratch).push_back(name);
@@ -82,6 +88,9 @@ static int call_and_write() {
   const Case one = read_case();
   if (one.decoy) call(one, ".decoy");
   const std::string error = call(one, ".in");
+#ifdef EMULATOR_CHECK
+  if (counting) write_counts("accesses");
+#endif
   for (const auto* names : {&one.inputs, &one.outputs})
     for (const std::string& name : *names) write(*one.arrays.at(name), name + ".out");
   if (one.decoy) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -67,13 +67,14 @@ class Emulated:
         order: str = "forward",
         seed: int = 1,
         slice: Slice | None = None,  # noqa: A002
+        count: bool = False,
     ) -> Ran:
         return run(
             self.job.sandbox,
             self.job.stage.spec.file,
             build,
             self.starter + self.programs[build],
-            self._call(inputs, outputs, values, slice),
+            replace(self._call(inputs, outputs, values, slice), count=count),
             limits=limits,
             workers=workers,
             order=order,
