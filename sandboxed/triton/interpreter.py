@@ -12,6 +12,7 @@ import numpy as np
 import sandboxed_ir as ir
 import sandboxed_machine as machine
 import sandboxed_writer as writer
+from sandboxed_errors import saying_where
 from sandboxed_frames import receive, send
 
 SIDE_BY_SIDE = 64
@@ -27,9 +28,9 @@ class Kernels:
 
     def get(self, key):
         if key not in self.made:
-            text, kinds = writer.translate(self.texts[key], self.file)
+            module, kinds = writer.translate(self.texts[key], self.file)
             space = {"np": np}
-            exec(compile(text, f"<kernel {key}>", "exec", dont_inherit=True), space)  # noqa: S102 - written by writer.py
+            exec(compile(module, self.file, "exec", dont_inherit=True), space)  # noqa: S102 - written by writer.py
             self.made[key] = (space["kernel"], kinds)
         return self.made[key]
 
@@ -134,7 +135,9 @@ def main(channel):
                 kernels.texts[item["key"]] = payload[at : at + item["size"]].decode(errors="replace")
                 at += item["size"]
         else:
-            send(channel, *answer(kernels, order, payload))
+            with saying_where(order["seconds"]):
+                answered = answer(kernels, order, payload)
+            send(channel, *answered)
         order, payload = receive(channel)
 
 

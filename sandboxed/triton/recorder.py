@@ -19,7 +19,7 @@ import traceback
 import types
 from pathlib import Path
 
-from sandboxed_errors import Violation, failure, violation
+from sandboxed_errors import Violation, failure, saying_where, violation
 from sandboxed_frames import framed, receive, send, whole
 from sandboxed_imports import install
 
@@ -97,11 +97,12 @@ def load(order):
     )
 
 
-def record_case(loaded, case):
+def record_case(loaded, case, seconds):
     """Every take of one case; the frame to send."""
     takes = []
     try:
-        takes = [record_take(loaded, case, take) for take in case["takes"]]
+        with saying_where(seconds):
+            takes = [record_take(loaded, case, take) for take in case["takes"]]
     except Violation as error:
         return framed({**violation(error), "case": case["number"]})
     except BaseException as error:  # whatever it raises, SystemExit and KeyboardInterrupt too, is the submission's
@@ -144,7 +145,7 @@ def described(loaded, name, tensor):
     }
 
 
-def fork_case(channel, loaded, case):
+def fork_case(channel, loaded, case, seconds):
     """Starts one case in a fork; its pipe and process id."""
     reading, writing = os.pipe()
     process = os.fork()
@@ -152,7 +153,7 @@ def fork_case(channel, loaded, case):
         os.close(reading)
         channel.close()
         with os.fdopen(writing, "wb") as pipe:
-            pipe.write(record_case(loaded, case))
+            pipe.write(record_case(loaded, case, seconds))
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
@@ -160,13 +161,13 @@ def fork_case(channel, loaded, case):
     return reading, process
 
 
-def record(channel, loaded, cases):
+def record(channel, loaded, cases, seconds):
     """Records all cases, a few at a time, and sends each frame once it is whole."""
     waiting, running = list(cases), {}
     while waiting or running:
         while waiting and len(running) < min(os.cpu_count() or 1, SIDE_BY_SIDE):
             case = waiting.pop(0)
-            reading, process = fork_case(channel, loaded, case)
+            reading, process = fork_case(channel, loaded, case, seconds)
             running[reading] = (case["number"], process, bytearray())
         for reading in select.select(list(running), [], [])[0]:
             number, process, held = running[reading]
@@ -183,7 +184,8 @@ def record(channel, loaded, cases):
 def main(channel):
     order, _ = receive(channel)
     try:
-        loaded = load(order)
+        with saying_where(order["seconds"]):
+            loaded = load(order)
     except Violation as error:
         send(channel, violation(error))
         return
@@ -192,8 +194,8 @@ def main(channel):
         send(channel, failed(error, texts))
         return
     send(channel, {"kind": "loaded"})
-    order, payload = receive(channel)
-    record(channel, loaded, json.loads(payload))
+    _, payload = receive(channel)
+    record(channel, loaded, json.loads(payload), order["seconds"])
     send(channel, {"kind": "end"})
 
 

@@ -6,6 +6,7 @@ between them has one more axis in front, a value that does not has none, and num
 holds the operations themselves.
 """
 
+import ast
 import re
 
 from sandboxed_ir import NOTHING, VALUE, NotInterpretedError, Reader, Type, split, type_of
@@ -51,9 +52,14 @@ class Writer:
     def __init__(self):
         self.lines, self.names, self.types, self.depth = [], {}, {}, 0
         self.functions = 0
+        self.origins, self.origin = (
+            [],
+            0,
+        )  # lines of the submitted file: of each line here, and of the operation in hand
 
     def put(self, text):
         self.lines.append("    " * self.depth + text)
+        self.origins.append(self.origin)
 
     def name(self, value):
         value = value.removesuffix("#0") if value.endswith("#0") and value not in self.names else value
@@ -85,6 +91,7 @@ class Writer:
         self.depth -= 1
 
     def op(self, op):
+        self.origin = op.line or self.origin
         short = op.name.partition(".")[2]
         write = getattr(self, "_" + op.name.replace(".", "_"), None)
         if write is not None:
@@ -351,6 +358,15 @@ def _literal(text):
 
 
 def translate(text, file):
-    """The Python text of a TTIR module's kernel, and its arguments' element types. Raises NotInterpretedError."""
+    """A TTIR module's kernel as a Python module with the lines of the submitted file, and its arguments' element types.
+
+    Raises NotInterpretedError.
+    """
     names, kinds, ops = Reader(text, file).kernel()
-    return Writer().kernel(names, kinds, ops), [kind.element for kind in kinds]
+    writer = Writer()
+    module = ast.parse(writer.kernel(names, kinds, ops))
+    known = next((line for line in writer.origins if line), 0)
+    for node in ast.walk(module) if known else ():
+        if hasattr(node, "lineno"):
+            node.lineno = node.end_lineno = writer.origins[node.lineno - 1] or known
+    return module, [kind.element for kind in kinds]

@@ -20,6 +20,9 @@ from worker.sandbox import End, Finished, Limits
 _FRAME = re.compile(r'File "([^"\n]{1,100})", line (\d{1,7}) in ([^\n]{1,200})')
 """As faulthandler writes a line of a stack, the innermost first."""
 
+_COMPILES = re.compile(rb'File "[^"\n]{0,300}/torch/_(?:dynamo|inductor)/')
+_COMPILER = " torch.compile loads a compiler, which takes longer than that: leave it out in a stage that runs on a CPU."
+
 
 def sandbox_limits(limits: StageLimits) -> Limits:
     """A stage's limits in the sandbox's units. CPU time may exceed wall time a little: threads count twice."""
@@ -84,22 +87,20 @@ def line_at_the_end(finished: Finished, files: Collection[str]) -> str:
     return ""
 
 
-def end_failure(finished: Finished, case: str | None, limits: StageLimits, at: str = "") -> Failure:
+def end_failure(
+    finished: Finished, case: str | None, limits: StageLimits, at: str = "", doing: str = "while it was loaded"
+) -> Failure:
     """The verdict on a sandboxed process that is gone though more was asked of it. Its exit status means nothing.
 
-    at: a sentence on where it was.
+    at: a sentence on where it was. doing: what it did, where that was for no case.
     """
-    where = f"in case {case}" if case else "while it was loaded"
+    where = f"in case {case}" if case else doing
     match finished.end:
         case End.KILLED:
             raise Cancelled
         case End.WALL | End.CPU:
-            imports = (
-                ""
-                if case
-                else " What it imports counts: torch.compile, for one, loads a compiler for longer than that."
-            )
-            return Failure(Reason.TIME_LIMIT, f"Stopped after {limits.case_s:g} s {where}.{at}{imports}", case=case)
+            compiling = _COMPILER if _COMPILES.search(finished.stderr) else ""
+            return Failure(Reason.TIME_LIMIT, f"Stopped after {limits.case_s:g} s {where}.{at}{compiling}", case=case)
         case End.MEMORY:
             used = f"Stopped {where}: it used more than {limits.memory_mb} MiB."
             return Failure(Reason.MEMORY_LIMIT, used, case=case)

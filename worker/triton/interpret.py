@@ -21,13 +21,13 @@ from worker.judging import frames
 from worker.judging.arrays import RawTensor
 from worker.judging.comparison import compare
 from worker.judging.device_faults import check_repeat, input_changed
-from worker.judging.endings import end_failure, sandbox_limits
+from worker.judging.endings import end_failure, line_at_the_end, sandbox_limits
 from worker.judging.failures import Failure
 from worker.judging.frames import printable
 from worker.judging.grader import Arrays
 from worker.judging.job import CaseRun, Job
 from worker.recording.placement import Edge
-from worker.sandbox import Session, SessionEnded
+from worker.sandbox import Finished, Session, SessionEnded
 from worker.sandbox.program import program
 from worker.triton.cases import Placed, arrays_of, check_repeats, checked, judged, order_for, runs_of, same_work
 from worker.triton.facts import tables
@@ -228,6 +228,7 @@ class Interpreter:
         order = {
             "kind": "case",
             "file": self.job.stage.spec.file,
+            "seconds": self.job.stage.spec.limits.case_s,
             "tape": len(tape),
             "programs": programs,
             "others": list(others),
@@ -257,7 +258,7 @@ class Interpreter:
         try:
             self.session.write(message, within_s=self.job.stage.spec.limits.case_s)
         except SessionEnded as ended:
-            raise end_failure(ended.finished, case.name, self.job.stage.spec.limits) from None
+            raise self._ended(ended.finished, case) from None
 
     def _receive(self, case: Case) -> tuple[frames.Header, bytes]:
         deadline = time.monotonic() + self.job.stage.spec.limits.case_s
@@ -268,7 +269,11 @@ class Interpreter:
         try:
             return frames.receive(read, max_payload=MAX_PAYLOAD)
         except SessionEnded as ended:
-            raise end_failure(ended.finished, case.name, self.job.stage.spec.limits) from None
+            raise self._ended(ended.finished, case) from None
+
+    def _ended(self, finished: Finished, case: Case) -> Failure:
+        at = line_at_the_end(finished, [self.job.stage.spec.file])
+        return end_failure(finished, case.name, self.job.stage.spec.limits, at)
 
     def _fault(self, header: frames.Header, case: Case) -> Failure:
         reason = frames.text(header, "reason", limit=40)

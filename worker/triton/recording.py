@@ -13,7 +13,7 @@ from kernelgate.stages import Case
 from kernelgate.verdicts import Phase
 from worker.judging import frames
 from worker.judging.driver import driver
-from worker.judging.endings import end_failure, failure_of, forged, sandbox_limits
+from worker.judging.endings import end_failure, failure_of, forged, line_at_the_end, sandbox_limits
 from worker.judging.failures import Failure
 from worker.judging.job import Job
 from worker.recording.placement import Buffer, Edge, Slots
@@ -121,6 +121,7 @@ class Recorder:
     def __init__(self, job: Job, target: Target) -> None:
         self.job = job
         self.target = target
+        self._doing = "while it was loaded"
 
     def record(self, orders: list[Order]) -> dict[str, Recording | Failure]:
         """Recordings, or what went wrong, by case: of all, or of those up to the first in order that went wrong.
@@ -138,6 +139,7 @@ class Recorder:
         ):
             try:
                 self._load(session)
+                self._doing = "while its host code ran"
                 return self._collect(session, orders)
             finally:
                 finished = session.finish()
@@ -155,6 +157,7 @@ class Recorder:
             "source": self.job.source,
             "provided": {name.removesuffix(".py"): text for name, text in self.job.importable.items()},
             "driver": driver(stage),
+            "seconds": spec.limits.case_s,
             "capability": self.target.capability,
             "properties": dict(self.target.properties),
             "values_only": self.target.values_only,
@@ -208,7 +211,9 @@ class Recorder:
                 session.write(message, within_s=limits.case_s)
             return frames.receive(read, max_payload=MAX_PAYLOAD)
         except SessionEnded as ended:
-            raise end_failure(ended.finished, case, limits) from None
+            files = [self.job.stage.spec.file, *self.job.beside]
+            at = line_at_the_end(ended.finished, files)
+            raise end_failure(ended.finished, case, limits, at, self._doing) from None
         except frames.MalformedFrameError as error:
             raise forged(error, case) from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -156,3 +157,33 @@ def test_an_input_of_whole_numbers_keeps_its_dtype() -> None:
         "index": "int32",
         "scale": "float32",
     }
+
+
+LASTING = {
+    "a kernel": ("while tl.load(x + at, volatile=True).to(tl.float32).sum() < 1e9:\n    tl.store(out + at, 0)\n", ""),
+    "its host code": ("tl.store(out + at, tl.load(x + at))\n", "while True:\n    k.shape\n"),
+}
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_a_time_limit_says_which_line_ran(stage: Stage, sandbox: Sandbox, name: str) -> None:
+    body, host = LASTING[name]
+    text = source(Sample(body, lambda x, _: x.astype(float)))
+    if host:
+        lines = text.splitlines()
+        at = next(number for number, line in enumerate(lines) if line.startswith("def streaming_attention")) + 1
+        lines[at:at] = [f"    {line}" for line in host.splitlines()]
+        text = "\n".join(lines) + "\n"
+    job = job_for(stage, sandbox, text)
+    limits = job.stage.spec.limits.model_copy(update={"case_s": 3.0})
+    job.stage = Stage(
+        job.stage.folder, job.stage.spec.model_copy(update={"limits": limits}), job.stage.files, job.stage.form
+    )
+    with pytest.raises(Failure) as raised:
+        list(interpret.run_cases(job))
+    assert raised.value.reason == "time_limit"
+    said = re.search(r"It was at line (\d+), in (\w+)\.", raised.value.message)
+    assert said, raised.value.message
+    running = text.splitlines()[int(said[1]) - 1].strip()
+    assert running in [line.strip() for line in (body + host).splitlines()], running
+    assert ("in case sample" if not host else "while its host code ran") in raised.value.message
