@@ -36,7 +36,7 @@ SLOW_MS = 600.0
 """A file one of whose short cases takes longer is compiled once more, to be fast, before the long ones are played."""
 SLICED_CASES = 2
 SLICE_BLOCKS = 6
-UNDECIDED = frozenset({"deadlock", "still_running", "out_of_memory"})
+UNDECIDED = frozenset({"deadlock", "still_running", "out_of_time", "out_of_memory"})
 """Findings that say nothing of a slice: its blocks may wait for others, and its limits are ours."""
 DECOY_BYTES = 1 << 20
 OUTPUT_LIMIT = 16_000

@@ -19,16 +19,24 @@ FILE = "findings.jsonl"
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z_]{0,40}$")]
 Text = Annotated[str, StringConstraints(max_length=2000)]
 Index = tuple[int, int, int]
+Address = Annotated[str, StringConstraints(pattern=r"^0x[0-9a-f]{1,16}$")]
 
 
 class Site(BaseModel):
-    """Where an access was. line: 0 when only `pc`, an address in the program, is known."""
+    """Where an access was. line: 0 when only `pc`, an address in the program, is known, or where it returns to, from the
+    innermost `callers` on: the first of these that has a line is meant.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     line: int = Field(0, ge=0, lt=10_000_000)
-    pc: Annotated[str, StringConstraints(pattern=r"^0x[0-9a-f]{1,16}$")] | None = None
+    pc: Address | None = None
+    callers: tuple[Address, ...] = Field((), max_length=8)
     block: Index | None = None
     thread: Index | None = None
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (*((self.pc,) if self.pc else ()), *self.callers)
 
 
 class Finding(BaseModel):
@@ -71,6 +79,7 @@ KINDS: dict[str, Reason] = {
     "barrier_object": Reason.BARRIER_MISUSED,
     "grid_sync": Reason.GRID_SYNC,
     "still_running": Reason.TIME_LIMIT,
+    "out_of_time": Reason.TIME_LIMIT,
     "out_of_memory": Reason.MEMORY_LIMIT,
 }
 """What each kind of finding is called. A `race` costs what the stage says."""
@@ -91,7 +100,7 @@ def read(data: bytes) -> Finding | None:
 def addresses(finding: Finding) -> list[str]:
     """The program addresses whose lines are not known yet."""
     sites = [finding.site, *([finding.other] if finding.other else [])]
-    return [site.pc for site in sites if site.pc and not site.line]
+    return [address for site in sites if not site.line for address in site.addresses]
 
 
 _ADDRESS = re.compile(r"^0x[0-9a-f]+", re.MULTILINE)
@@ -121,7 +130,7 @@ def resolve_with(finding: Finding, file: str, addr2line: Callable[[list[str]], s
 
 
 def _place(site: Site, lines: Mapping[str, int]) -> str:
-    line = site.line or lines.get(site.pc or "", 0)
+    line = site.line or next((lines[address] for address in site.addresses if address in lines), 0)
     parts = [f"line {line}"] if line else []
     if site.block is not None:
         parts.append(f"block {_index(site.block)}")

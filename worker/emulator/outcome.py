@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from kernelgate.reasons import Reason
 from kernelgate.stages import Limits
 from worker.emulator.findings import KINDS, Finding
-from worker.emulator.run import Call, Ran, cpu_allowance
+from worker.emulator.run import Call, Ran, cpu_allowance, wall_allowance
 from worker.emulator.toolchain import Pass
 from worker.judging.endings import end_failure
 from worker.judging.failures import Failure
@@ -33,10 +33,13 @@ def found_in(job: Job, limits: Limits, case: str, call: Call, finding: Finding, 
     """A finding as the failure that it is. lines: the submitter's, by program address."""
     reason = KINDS[finding.kind]
     sentence = printable(finding.sentence(lines), limit=1500)
+    watched = Pass(finding.build) if finding.build in set(Pass) else Pass.PLAIN
     if finding.kind == "still_running":
-        watched = Pass(finding.build) if finding.build in set(Pass) else Pass.PLAIN
         seconds = cpu_allowance(limits, watched, call)
         message = f"Case {case}: stopped after {seconds:.0f} s of processor time. {sentence}"
+    elif finding.kind == "out_of_time":
+        seconds = wall_allowance(limits, watched, call)
+        message = f"Case {case}: stopped after {seconds:.0f} s on a busy machine. {sentence}"
     else:
         message = f"Case {case}, {finding.build} pass: {sentence}"
     return Failure(reason, message, case=case, verdict=job.stage.spec.races if reason is Reason.RACE else None)

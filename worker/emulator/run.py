@@ -124,6 +124,7 @@ def run(
         "EMULATOR_ORDER": order,
         "EMULATOR_SEED": str(seed),
         "EMULATOR_CPU_MS": str(int(cpu_allowance(limits, build, call) * 1000)),
+        "EMULATOR_WALL_MS": str(int(wall_allowance(limits, build, call) * 1000)),
     }
     exported = " ".join(f"{name}={shlex.quote(value)}" for name, value in settings.items())
     behind = "nice -n 10 " if is_long(call) else ""
@@ -169,12 +170,17 @@ def cpu_allowance(limits: StageLimits, build: Pass, call: Call) -> float:
     return limits.case_s * by_size * (1 if build is Pass.PLAIN else 5 if call.count else 3)
 
 
+def wall_allowance(limits: StageLimits, build: Pass, call: Call) -> float:
+    """Seconds of one call on a machine that does other things as well."""
+    return cpu_allowance(limits, build, call) * (10 if is_long(call) else 3)
+
+
 def _sandbox_limits(limits: StageLimits, build: Pass, call: Call) -> Limits:
     """Shadow memory is many times the arrays; scratch holds every array twice and the program."""
     factor = 1 if build is Pass.PLAIN else 3
     allowed = cpu_allowance(limits, build, call)
     return Limits(
-        wall_s=allowed * (10 if is_long(call) else 3) + STARTUP_S,
+        wall_s=wall_allowance(limits, build, call) + STARTUP_S,
         cpu_s=allowed + STARTUP_S,
         memory_mb=limits.memory_mb * factor,
         scratch_mb=limits.scratch_mb + (3 * call.size() >> 20) + 64,

@@ -62,6 +62,8 @@ static std::string quoted(const std::string& text) {
 static std::string written(const Site& site) {
   std::string text = format("{\"line\": %d", site.line);
   if (site.pc) text += format(", \"pc\": \"%#lx\"", (unsigned long)site.pc);
+  for (size_t i = 0; i < site.callers.size(); ++i) text += format("%s\"%#lx\"", i ? ", " : ", \"callers\": [", (unsigned long)site.callers[i]);
+  if (!site.callers.empty()) text += "]";
   if (site.known)
     text += format(", \"block\": [%u, %u, %u], \"thread\": [%u, %u, %u]", site.block.x, site.block.y, site.block.z, site.thread.x, site.thread.y, site.thread.z);
   return text + "}";
@@ -109,8 +111,51 @@ static void on_crash(int signal, siginfo_t* info, void* context) {
   found("out_of_bounds", here(pc, 0), "an access to " + describe(address, 1));
 }
 
-static void on_watchdog(int, siginfo_t*, void* context) {
-  found("still_running", here(pc_of(context), 0), "the kernel was still running when its time was up");
+// Where the frames lead that lie on a fibre's stack from `frame` on: each begins with its caller's and the place it returns to.
+static std::vector<const void*> callers_from(const Fibre& fibre, const void* frame) {
+  std::vector<const void*> found;
+  const char *at = (const char*)frame, *top = fibre.stack + kStackSize;
+  while (at >= fibre.stack && at <= top - 2 * sizeof(void*) && !((uintptr_t)at & 7) && found.size() < 8) {
+    const void* const* words = (const void* const*)at;
+    if (!words[1]) break;
+    found.push_back((const char*)words[1] - 1);
+    if ((const char*)words[0] <= at) break;
+    at = (const char*)words[0];
+  }
+  return found;
+}
+
+std::vector<const void*> callers_of_waiting(const Fibre& fibre) {
+#if defined(__x86_64__)
+  const void* const* saved = (const void* const*)fibre.stack_pointer;  // as emulator_switch leaves it
+  std::vector<const void*> found = callers_from(fibre, saved[5]);
+  found.insert(found.begin(), (const char*)saved[6] - 1);
+  return found;
+#else
+  return callers_from(fibre, ((const void* const*)fibre.stack_pointer)[10]);
+#endif
+}
+
+// The time may be up while the player works for the kernel, or between two fibres: then one that waits is named.
+static void on_watchdog(int signal, siginfo_t*, void* context) {
+  Site site = here(pc_of(context), 0);
+#if defined(__x86_64__)
+  const void* frame = (const void*)((ucontext_t*)context)->uc_mcontext.gregs[REG_RBP];
+#else
+  const void* frame = (const void*)((ucontext_t*)context)->uc_mcontext.regs[29];
+#endif
+  const Block* block = worker ? worker->block : nullptr;
+  if (const Fibre* fibre = current_fibre()) {
+    site.callers = callers_from(*fibre, frame);
+  } else if (block) {
+    for (const Fibre& each : block->fibres)
+      if (each.state != State::Done && each.state != State::Running) {
+        site.known = true, site.block = block->index, site.thread = each.index;
+        site.callers = callers_of_waiting(each);
+        break;
+      }
+  }
+  found(signal == SIGALRM ? "out_of_time" : "still_running", site, "the kernel was still running when its time was up");
 }
 
 void prepare_thread() {
@@ -127,14 +172,15 @@ void install_handlers() {
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   action.sa_sigaction = on_crash;
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigaction(signal, &action, nullptr);
-  const char* limit = getenv("EMULATOR_CPU_MS");
-  if (limit && atol(limit) > 0) {
-    action.sa_sigaction = on_watchdog;
-    sigaction(SIGPROF, &action, nullptr);
+  action.sa_sigaction = on_watchdog;
+  const struct { const char* limit; int signal; __itimer_which timer; } watchdogs[] = {{getenv("EMULATOR_CPU_MS"), SIGPROF, ITIMER_PROF}, {getenv("EMULATOR_WALL_MS"), SIGALRM, ITIMER_REAL}};
+  for (const auto& each : watchdogs) {
+    if (!each.limit || atol(each.limit) <= 0) continue;
+    sigaction(each.signal, &action, nullptr);
     itimerval timer;
     timer.it_interval = {0, 0};
-    timer.it_value = {atol(limit) / 1000, atol(limit) % 1000 * 1000};
-    setitimer(ITIMER_PROF, &timer, nullptr);
+    timer.it_value = {atol(each.limit) / 1000, atol(each.limit) % 1000 * 1000};
+    setitimer(each.timer, &timer, nullptr);
   }
 }
 

@@ -13,6 +13,7 @@ struct Site {
   const void* pc = nullptr;
   int line = 0;
   const char* kernel = nullptr;  // where it is not the one that runs
+  std::vector<const void*> callers;  // of `pc`, the innermost first, where that may lie in the player's own code
 };
 Site here(const void* pc, int line);
 
@@ -24,6 +25,7 @@ std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)
 std::string describe(const void* address, size_t size);  // which array that is, and how far outside it
 void install_handlers();                                 // crashes become findings
 void prepare_thread();                                   // an alternate stack for the handlers: once for each worker
+std::vector<const void*> callers_of_waiting(const Fibre& fibre);  // of one that has given way
 uint3 thread_of(unsigned linear);
 uint3 block_of(size_t number);
 

@@ -96,15 +96,14 @@ void make_all_ready(Block& block, State state) {
       if (fibre.warp == 0) entry.second |= 1u << fibre.lane;
     }
   std::string text = "no thread of the block can go on:";
-  int line = 0, first_line = 0;
   size_t shown = 0;
   for (const auto& entry : waiting) {
     const State state = (State)entry.first.first;
     const char* where = state == State::AtBarrier ? "a block barrier" : state == State::AtWarp ? "a warp operation" : state == State::AtGrid ? "a grid barrier" : "a waiting loop";
-    line = entry.first.second;
-    first_line = first_line ? first_line : line;
+    const int line = entry.first.second;
     if (++shown > 6) continue;
-    text += format(" %u threads wait at %s in line %d", entry.second.first, where, line);
+    text += format(" %u threads wait at %s", entry.second.first, where);
+    if (line) text += format(" in line %d", line);
     if (entry.second.second) text += format(" (lanes %08x of warp 0)", entry.second.second);
     text += ";";
   }
@@ -113,8 +112,12 @@ void make_all_ready(Block& block, State state) {
   site.known = true;
   site.block = block.index;
   for (const Fibre& fibre : block.fibres)
-    if (fibre.state != State::Done) { site.thread = fibre.index; break; }
-  site.line = first_line;
+    if (fibre.state != State::Done) {
+      site.thread = fibre.index;
+      site.line = fibre.line;
+      site.callers = callers_of_waiting(fibre);
+      break;
+    }
   found("deadlock", site, text);
 }
 
@@ -213,7 +216,7 @@ void spin(int line) {
   if (!me) return;
   Worker& w = *worker;
   me->state = State::Spinning;
-  if (line) me->line = line;
+  me->line = line;
   ++w.block->spinning;
   give_way(w, *me);
 }
@@ -221,7 +224,7 @@ void yield_after_atomic() {
   Fibre* me = current_fibre();
   if (!me || worker->collective || (++me->atomics & 63u)) return;
   worker->block->idle_rounds = 0;  // it may well be working, so this never counts as a deadlock
-  spin(me->line);
+  spin(0);
 }
 
 long long ticks() { return worker ? (long long)(worker->switches += 40) : 0; }

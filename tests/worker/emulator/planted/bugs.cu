@@ -83,6 +83,11 @@ KERNEL(division_by_zero) { y[T] = (float)((int)T / zero); }
 KERNEL(failed_assertion) { assert(x[T] != x[T] + zero); y[T] = 0; }
 KERNEL(trapped) { if (T == 33) __trap(); y[T] = 0; }
 KERNEL(endless_loop) { while (((volatile const float*)x)[0] != 12345.0f) { } y[T] = 0; }
+KERNEL(one_waits) {
+    if (T == 0) while (((volatile const float*)x)[0] != 12345.0f) { }
+    __syncthreads();
+    y[T] = x[T];
+}
 KERNEL(unset_sum) { float sum; for (int i = (int)T; i < 64 - zero; i += 32) sum += x[i]; y[T] = sum; }
 KERNEL(unset_index) { int at; for (int i = zero; i < 4; ++i) at += x[i] > 1.5f; y[T] = x[at & 31]; }
 KERNEL(unset_choice) { int hits; for (int i = zero; i < 4; ++i) hits += x[i] > 1.0f; if (hits > 2) atomicAdd(&counter, 1); y[T] = 0; }
