@@ -1,13 +1,15 @@
-"""How long a teacher waits in a whole term: 500 people, 20 stages, 33,000 attempts, teams, extensions, late days, one rejudge.
+"""How long a teacher waits in a whole term: teams, extensions, late days, judgings again, and a rejudge of a stage.
 
-    .venv/bin/python benchmarks/term.py             # --people 500 --stages 20 --attempts 33000; --serve only serves it
+    python -m benchmarks.term             # both terms of TERMS; another one with --people 500 --stages 20 --attempts 33000
+    python -m benchmarks.term --serve     # only fills the last term, prints address and instructor's token, and serves it
 
-Starts its own Postgres, broker and API in a temporary folder, fills the term, fetches its pages, its exports and the similar
-submissions of one stage, and then opens the pages in a chromium as the instructor: from the start of the navigation to the load
-event, and of the grid until all its rows are there. The first of several is the one that has nothing kept. The browser, the
-service and Postgres share this machine's cores, so a busy machine shows in all times; what it shows in least are the processor
-seconds beside them: the service's with Postgres's, and those of the page's process. Stages beyond the shipped ones are shipped
-ones once more, under other names. The figures go to `benchmarks/results/term.json`.
+Starts its own Postgres, broker and API in a temporary folder, fills a term, fetches its pages, its exports and the similar
+submissions of one stage, opens the pages in a chromium as the instructor (from the start of the navigation to the load event,
+and of the grid until all its rows are there), and in the end has a stage judged again, which may change nobody's points. The
+first of several figures is the one that has nothing kept. The browser, the service and Postgres share this machine's cores, so
+a busy machine shows in all times; what it shows in least are the processor seconds beside them: the service's with Postgres's,
+and those of the page's process. Stages beyond the shipped ones are shipped ones once more, under other names. All figures are
+printed, with what is asked of them, and go to `benchmarks/results/term.json`.
 """
 
 from __future__ import annotations
@@ -64,6 +66,10 @@ from kernelgate.verdicts import Verdict  # noqa: E402
 RESULTS = ROOT / "benchmarks" / "results" / "term.json"
 COURSE, INSTRUCTOR = "gpu-term", "ines"
 TEAM_OF, WEEK = 3, timedelta(days=7)
+TERMS = ((300, 12, 20_000), (500, 20, 33_000))
+"""People, stages, attempts: a large course, and the largest that a grid has to show on one page."""
+ASKED = {"grid": 500.0, "grid after an attempt": 500.0, "similarity": 60_000.0}
+"""Milliseconds at most, on a quiet machine, in the last of TERMS: the median, where there are several without the first one."""
 _SUBMISSIONS = (
     "COPY submissions (id, user_id, stage, stage_hash, filename, source, source_hash, via, state, queue, round, attempt,"
     " cancel_requested, hidden, verdict, reason, backend, gpu_model, speedup, created_at, claimed_at, finished_at) FROM STDIN"
@@ -373,36 +379,81 @@ def _spent_ms() -> float:
     return sum(1000 * spent[each] / _TICKS for each in ours - {os.getpid()})
 
 
+def rejudged(served: Term) -> dict[str, list[float]]:
+    """Milliseconds of looking at what judging a stage again would take up, and of doing it. What counts is fixed at the due
+    time, so points that changed by it end the run."""
+    found = {}
+    course = f"{served.url}/courses/{COURSE}"
+    with httpx.Client(headers={"Authorization": f"Bearer {served.token}"}, timeout=300) as client:
+        before = client.get(f"{course}/points?format=csv").text
+        for name, dry in (("rejudge of a stage, preview", True), ("rejudge of a stage", False)):
+            begun = time.perf_counter()
+            answer = client.post(f"{course}/stages/{served.stage}/rejudge", json={"dry_run": dry})
+            answer.raise_for_status()
+            found[name] = [round(1000 * (time.perf_counter() - begun), 1)]
+        found["rejudge of a stage, submissions"] = [answer.json()["submissions"]]
+        if client.get(f"{course}/points?format=csv").text != before:
+            raise SystemExit("judging a stage again changed points that its due time had fixed")
+    return found
+
+
+def measured(people: int, stages: int, attempts: int, opens: int) -> dict[str, Any]:
+    with term(people, attempts, stages) as served:
+        before = os.getloadavg()[0]
+        exports, pages = fetched(served, 3), opened(served, opens)
+        exports |= rejudged(served)
+    return {"people": people, "stages": stages, "attempts": attempts,
+            "load_averages": [round(before, 1), round(os.getloadavg()[0], 1)],
+            "opened_ms": pages, "fetched_ms": exports}  # fmt: skip
+
+
+def show(found: dict[str, Any]) -> None:
+    loads = found["load_averages"]
+    size = f"{found['people']} people, {found['stages']} stages, {found['attempts']} attempts"
+    print(f"\n{size}; {machine()}; load average {loads[0]} before, {loads[1]} after")
+    for name, values in {**found["fetched_ms"], **found["opened_ms"]}.items():
+        first, median, fastest = values[0], statistics.median(values), min(values)
+        print(f"{name:48} first {first:10.1f}  median {median:10.1f}  fastest {fastest:10.1f}", flush=True)
+
+
+def show_asked(found: dict[str, Any]) -> None:
+    print(f"\nAsked of {found['people']} people and {found['stages']} stages, on a quiet machine:")
+    for name, most in ASKED.items():
+        values = {**found["fetched_ms"], **found["opened_ms"]}[name]
+        value = statistics.median(values[1:] or values)
+        print(f"{name:48} {value:10.1f} ms, at most {most:.0f}: {'met' if value <= most else 'MISSED'}")
+
+
+def machine() -> str:
+    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def serve(people: int, stages: int, attempts: int) -> None:
+    with term(people, attempts, stages) as served:
+        print(served.url, served.token, flush=True)
+        while True:
+            time.sleep(60)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--people", type=int, default=500)
-    parser.add_argument("--attempts", type=int, default=33_000)
+    parser.add_argument("--people", type=int)
     parser.add_argument("--stages", type=int, default=20)
+    parser.add_argument("--attempts", type=int, default=33_000)
     parser.add_argument("--opens", type=int, default=5)
-    parser.add_argument(
-        "--serve", action="store_true", help="print the address and the instructor's token, and serve it"
-    )
+    parser.add_argument("--serve", action="store_true")
     parser.add_argument("--output", type=Path, default=RESULTS)
     stated = parser.parse_args()
-    with term(stated.people, stated.attempts, stated.stages) as served:
-        if stated.serve:
-            print(served.url, served.token, flush=True)
-            while True:
-                time.sleep(60)
-        before = os.getloadavg()[0]
-        exports, pages = fetched(served, 3), opened(served, stated.opens)
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    loads = [round(before, 1), round(os.getloadavg()[0], 1)]
-    result = {"people": stated.people, "stages": stated.stages, "attempts": stated.attempts,
-              "machine": machine, "load_averages": loads, "opened_ms": pages, "fetched_ms": exports}  # fmt: skip
+    terms = ((stated.people, stated.stages, stated.attempts),) if stated.people else TERMS
+    if stated.serve:
+        serve(*terms[-1])
+    results = []
+    for each in terms:
+        results.append(measured(*each, stated.opens))
+        show(results[-1])
+    show_asked(results[-1])
     stated.output.parent.mkdir(parents=True, exist_ok=True)
-    stated.output.write_text(json.dumps(result, indent=2) + "\n")
-    size = f"{stated.people} people, {stated.stages} stages, {stated.attempts} attempts"
-    print(f"{size}; {machine}; load average {loads[0]} before, {loads[1]} after")
-    for name, values in {**exports, **pages}.items():
-        print(
-            f"{name:48} first {values[0]:10.1f}  median {statistics.median(values):10.1f}  fastest {min(values):10.1f}"
-        )
+    stated.output.write_text(json.dumps({"machine": machine(), "terms": results}, indent=2) + "\n")
 
 
 if __name__ == "__main__":
