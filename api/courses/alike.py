@@ -1,23 +1,24 @@
 """Similar submissions in a course's stage: of every member the one that counts, else their last one, compared pair by pair.
 
-Whoever reads every submission of the service also sees them compared with those of everybody else, earlier courses included;
-the staff of one course sees what its members wrote and no more.
+They are compared with those from elsewhere that the caller reads anyway: whoever reads every submission of the service sees
+everybody's, the staff of this course those of the other courses, earlier ones most of all, in which they are staff too. A token
+of a course reaches that course alone.
 """
 
 from __future__ import annotations
 
 import threading
 
-from sqlalchemy import or_, select
+from sqlalchemy import Select, or_, select
 from sqlalchemy.dialects.postgresql import distinct_on
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from api.courses.kept import whole_grid
 from api.courses.schemas import AlikePair, AlikeSide
 from api.courses.seats import Seat
 from api.courses.similarity import Collection
 from api.problems import Refusal
-from kernelgate.models import CourseRole, Member, Submission, User
+from kernelgate.models import CourseRole, CourseStage, Member, Submission, User
 from kernelgate.stages import Stage
 from kernelgate.verdicts import Verdict
 
@@ -77,11 +78,24 @@ def _chosen(database: Session, by: Seat, stage: Stage, stages: dict[str, Stage])
         select(Submission.id, User.handle).join(User, User.id == Submission.user_id).where(Submission.id.in_(names))
     )
     found = {str(row.id): str(row.handle) for row in database.execute(owners)}
-    if by.identity.reads_all:
-        passed = or_(Submission.verdict == Verdict.ACCEPTED, Submission.verdict == Verdict.CORRECT)
-        elsewhere = last.where(Submission.user_id.not_in(people), passed).limit(_MOST_ELSEWHERE)
-        found |= {str(row.id): str(row.handle) for row in database.execute(elsewhere)}
-    return found
+    passed = or_(Submission.verdict == Verdict.ACCEPTED, Submission.verdict == Verdict.CORRECT)
+    elsewhere = last.where(Submission.user_id.not_in(people), passed).limit(_MOST_ELSEWHERE)
+    if by.identity.course is not None:
+        return found
+    if not by.identity.reads_all:
+        elsewhere = elsewhere.where(Submission.user_id.in_(_taught(by.identity.user_id, stage.name)))
+    return found | {str(row.id): str(row.handle) for row in database.execute(elsewhere)}
+
+
+def _taught(user_id: int, stage: str) -> Select[int]:
+    """Members of the courses with this stage in which somebody is staff."""
+    staff, pupil = aliased(Member), aliased(Member)
+    courses = (
+        select(staff.course_id)
+        .join(CourseStage, (CourseStage.course_id == staff.course_id) & (CourseStage.stage == stage))
+        .where(staff.user_id == user_id, staff.role != CourseRole.MEMBER)
+    )
+    return select(pupil.user_id).where(pupil.course_id.in_(courses), pupil.role == CourseRole.MEMBER)
 
 
 def _compared(database: Session, stage: Stage, names: list[str]) -> Collection:

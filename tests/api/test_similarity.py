@@ -100,6 +100,22 @@ def test_real_files_of_a_stage_renamed_are_found() -> None:
     assert found[0] == found[1]
 
 
+def test_the_members_of_an_earlier_course_are_compared_for_its_staff_alone(api: Api) -> None:
+    course_with(api, anna=CourseRole.ASSISTANT, otto=CourseRole.MEMBER)
+    course_with(api, bert=CourseRole.ASSISTANT, paul=CourseRole.MEMBER)
+    course = course_with(api, anna=CourseRole.ASSISTANT, bert=CourseRole.ASSISTANT, ada=CourseRole.MEMBER)
+    made = {}
+    for who, text in (("ada", PYTHON), ("otto", RENAMED), ("paul", OTHER)):
+        made[who] = api.submit(api.as_(who), text.format(first=1))["id"]
+        Graded.finish(made[who], result_of(Verdict.ACCEPTED))
+    address = f"/courses/{course}/stages/double/similarity"
+    pairs = [(each["one"]["user"], each["other"]["user"]) for each in api.as_("anna").get(address).json()]
+    assert [set(pair) for pair in pairs] == [{"ada", "otto"}]
+    assert api.as_("bert").get(address).json() == []
+    secret = api.as_("anna").post("/me/tokens", json={"course": course, "scopes": ["read"]}).json()["token"]
+    assert api.open(Authorization=f"Bearer {secret}").get(address).json() == []
+
+
 def test_members_are_compared_and_others_only_for_those_who_read_everything(api: Api) -> None:
     course = course_with(
         api, anna=CourseRole.ASSISTANT, ada=CourseRole.MEMBER, bob=CourseRole.MEMBER, eva=CourseRole.MEMBER
