@@ -14,17 +14,19 @@ from kernelgate.text import line
 
 
 class Outcome(NamedTuple):
-    """What a list of submissions says of one besides its verdict: the named mistake, and how many cases were right."""
+    """What a list of submissions says of one besides its verdict: the named mistake, and how many cases were right of those
+    that ran, and of all."""
 
     mistake: str | None
     right: int
     ran: int
+    cases: int
 
 
 def outcomes(database: Session, submissions: Iterable[str]) -> dict[str, Outcome]:
     """By submission, of its newest judging."""
     body = ResultRow.body
-    paths = ('$.cases[*] ? (@.state == "right")', '$.cases[*] ? (@.state != "not_run")')
+    paths = ('$.cases[*] ? (@.state == "right")', '$.cases[*] ? (@.state != "not_run")', "$.cases[*]")
     states = [func.jsonb_path_query_array(body, cast(path, JSONPATH)) for path in paths]
     rows = database.execute(
         select(
@@ -35,4 +37,4 @@ def outcomes(database: Session, submissions: Iterable[str]) -> dict[str, Outcome
         .join(ResultRow, (ResultRow.submission_id == Submission.id) & (ResultRow.round == Submission.round))
         .where(Submission.id.in_([*submissions]))
     )
-    return {row[0]: Outcome(row[1] and line(row[1], 160), row[2], row[3]) for row in rows}
+    return {row[0]: Outcome(row[1] and line(row[1], 160), *row[2:]) for row in rows}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
@@ -60,7 +61,7 @@ def may_read_solution(database: Session, stage: Stage, viewer: Identity | None) 
 
 
 def _following(database: Session, stage: Stage, viewer: Identity, catalog: Catalog) -> Stage | None:
-    """The first stage after this one in its path that is open and not passed yet; else the first such of any path."""
+    """The next stage that is open and that they have not passed."""
     stages = catalog.stages()
     states, passed = standings(database, stages), reached(database, viewer.user_id, stages)
     left = [
@@ -68,5 +69,11 @@ def _following(database: Session, stage: Stage, viewer: Identity, catalog: Catal
         for name, each in stages.items()
         if states[name].open and name != stage.name and not (name in passed and passed[name].passed)
     ]
+    return next_of(stage, left)
+
+
+def next_of(stage: Stage, left: Sequence[Stage]) -> Stage | None:
+    """Of those left, the first after this one in its path; else the first that builds on it; else the first."""
     later = [each for each in left if each.spec.path == stage.spec.path and each.spec.order > stage.spec.order]
-    return next(iter([*later, *left]), None)
+    built = [each for each in left if stage.name in each.spec.needs]
+    return next(iter([*later, *built, *left]), None)

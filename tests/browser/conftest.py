@@ -20,6 +20,9 @@ STAGE = ROOT / "graders" / "online_softmax"
 HONEST = STAGE / "submissions" / "accepted" / "einsum_and_where.py"
 WRONG = STAGE / "submissions" / "wrong_answer" / "alpha_missing_on_normalizer.py"
 VERDICT_MS = 30_000
+PATIENCE_MS = 15_000
+"""How long something is waited for that is under way already, on a machine that does much else."""
+expect.set_options(timeout=PATIENCE_MS)
 LOOKS: tuple[tuple[int, Literal["light", "dark"]], ...] = ((1440, "light"), (390, "dark"))
 """How every page is looked at: its document is the same in all, what fits depends on the width, contrast on the theme."""
 _REFUSED = re.compile(r"the server responded with a status of 4\d\d")
@@ -52,7 +55,7 @@ class Visit:
         self.script = script
         self.complaints: list[str] = []
         self.context = chromium.new_context(java_script_enabled=script, reduced_motion="reduce")
-        self.context.set_default_timeout(15_000)
+        self.context.set_default_timeout(PATIENCE_MS)
         self.page = self.context.new_page()
         self.page.on("console", self._listen)
         self.page.on("pageerror", lambda error: self.complaints.append(f"{self.page.url}: {error}"))

@@ -79,6 +79,9 @@ def test_on_a_phone_code_and_answer_are_tabs(visit: Open, service: Service) -> N
     page.get_by_role("button", name="Code").click()
     expect(page.locator("#answer")).to_be_hidden()
     expect(page.locator(".editor")).to_be_visible()
+    expect(page.locator("#last-try")).to_contain_text("Wrong answer", timeout=VERDICT_MS)
+    page.get_by_role("link", name="Why").click()
+    expect(page.locator("#answer .outcome")).to_be_visible()
     page.get_by_role("button", name="Lesson").click()
     expect(page.locator("#lesson")).to_be_visible()
 

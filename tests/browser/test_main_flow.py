@@ -48,6 +48,8 @@ def test_sign_up_submit_and_watch_the_verdict_arrive(visit: Open) -> None:
     expect(page.locator(".editor .cm-changedLine").first).to_be_visible()
     page.get_by_role("button", name="Submit").click()
     expect(page.locator("#answer .outcome .verdict")).to_contain_text("Accepted", timeout=VERDICT_MS)
+    for place in ("#best-so-far", "#last-try"):
+        expect(page.locator(place)).to_contain_text("Accepted")
     expect(page.locator(".case.right").first).to_be_visible()
     expect(page.locator(".since")).to_contain_text("right now")
 

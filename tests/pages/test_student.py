@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from api.pages.onward import next_of
 from api.pages.text.changes import changes
 from api.pages.text.faults import faults
 from kernelgate.db import transaction
 from kernelgate.models import now
 from kernelgate.protocol import CaseReport
-from kernelgate.stages import Backend
+from kernelgate.stages import Backend, Stage
 from kernelgate.verdicts import Verdict
 from tests.pages import samples
 from tests.pages.conftest import Site, check
@@ -85,6 +87,21 @@ def test_after_a_pass_there_is_a_way_on(site: Site) -> None:
     assert "/solution" not in text
     check(ada.get("/stages/online_softmax/solution"), 403)
     check(bob.get("/stages/online_softmax/solution"), 403)
+
+
+def test_what_builds_on_a_stage_comes_before_other_paths(tmp_path: Path) -> None:
+    """The last stage of a path says what it leads to; whoever passed it is led there."""
+    here, other = samples.write_stages(tmp_path / "graders").values()
+
+    def stage(**changed: object) -> Stage:
+        return Stage(other.folder, other.spec.model_copy(update=changed), other.files)
+
+    elsewhere, built = stage(path="elsewhere"), stage(path="elsewhere", needs=(here.name,))
+    after = stage(path=here.spec.path, order=here.spec.order + 1)
+    assert next_of(here, [elsewhere, built, after]) is after
+    assert next_of(here, [elsewhere, built]) is built
+    assert next_of(here, [elsewhere]) is elsewhere
+    assert next_of(here, []) is None
 
 
 def test_documents_are_sorted_by_reader_and_browsers_find_what_they_ask_for(site: Site) -> None:

@@ -7,6 +7,7 @@ import { Beside } from "./beside";
 import { Checking } from "./checking";
 import { Drafts } from "./drafts";
 import type { Editor, Language } from "./editor";
+import { swap } from "./regions";
 import { Sending, type Try } from "./sending";
 
 const VIM = "vim-keys";
@@ -282,10 +283,12 @@ class Workplace {
     this.status.append(" ", link, "; what you wrote stays here.");
   }
 
-  /** The answer is final: its lines are marked. */
+  /** The answer is final: its lines are marked, and what stands above the code says so too. */
   private answered(): void {
     this.#editor?.mark(this.#beside.faults());
-    if (this.#sending.sent) this.say(document.getElementById("answer-body")?.dataset.announce ?? "");
+    if (!this.#sending.sent) return;
+    this.say(document.getElementById("answer-body")?.dataset.announce ?? "");
+    void swap(["best-so-far", "last-try"], () => undefined);
   }
 
   /** Values of a case, to be changed and run. */

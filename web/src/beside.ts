@@ -14,7 +14,9 @@ export class Beside {
   ) {
     for (const button of workbench.querySelectorAll<HTMLElement>("[data-view]"))
       button.addEventListener("click", () => this.view(button.dataset.view as View, true));
-    workbench.querySelector("[data-shows=answer]:not(.workbench)")?.addEventListener("click", () => this.view("answer"));
+    workbench.addEventListener("click", (event) => {
+      if ((event.target as Element).closest("a[data-shows=answer]")) this.view("answer");
+    });
   }
 
   view(shown: View, seen = false): void {
