@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 
 _SAID = re.compile(r"(?P<file>[\w.-]+)\((?P<line>\d{1,6})\)(?P<rest>: (?:catastrophic error|error|warning)\b.*)")
-MARGIN = 6
-"""Blanks before a line that is shown."""
 
 
 def with_columns(log: str, file: str, source: str) -> str:
@@ -26,5 +24,6 @@ def _column(shown: list[str], texts: list[str]) -> int:
     """Counted from 1; 0 where no caret stands under the line."""
     if len(shown) < 2 or not texts or shown[1].strip() != "^" or shown[0].strip() != texts[0].strip():
         return 0
+    before = len(shown[0]) - len(shown[0].lstrip())  # it differs: less before a line without an indent
     indent = len(texts[0]) - len(texts[0].lstrip())
-    return shown[1].index("^") - MARGIN + indent + 1
+    return max(0, shown[1].index("^") - before + indent + 1)
