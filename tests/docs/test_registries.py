@@ -46,6 +46,14 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
+def test_a_token_has_one_name_wherever_somebody_is_told_to_use_it() -> None:
+    """A line that is copied from a lesson works with the variable that the README and the command line name."""
+    told = [*PAGES, *ROOT.glob("graders/*/lesson.md"), *ROOT.glob("web/templates/*.html"), *ROOT.glob("api/pages/*.py")]
+    names = [name for path in told for name in re.findall(r"Bearer '?\$\{?(\w+)", path.read_text())]
+    assert len(names) > len([*ROOT.glob("graders/*/lesson.md")])
+    assert {*names} == {"KERNELGATE_TOKEN"}
+
+
 def test_the_settings_page_is_what_the_code_says() -> None:
     assert page("settings.md") == markdown(), "write it again: kernelgate settings --markdown > docs/settings.md"
 
