@@ -70,19 +70,21 @@ def view(request: Request, database: Session, submission: Submission) -> Submiss
     )
 
 
-def plain_view(database: Session, submission: Submission, stages: Mapping[str, Stage]) -> str:
+def plain_view(request: Request, database: Session, submission: Submission, stages: Mapping[str, Stage]) -> str:
     """A submission as plain text: the evidence block of its newest result, or what it is waiting for."""
     row = newest_result(database, submission.id)
     if row is None:
-        return waiting_text(submission)
+        return waiting_text(submission, links(request, submission).submission)
     stage = stages.get(submission.stage)
     return evidence(result_of(row, submission), stage.spec.evidence if stage is not None else None)
 
 
-def waiting_text(submission: Submission) -> str:
-    """What plain text says of a submission without a result."""
-    note = "no verdict: it was cancelled" if submission.state == State.CANCELLED else "no verdict yet"
-    return f"STATE    {submission.state} ({note})\nSTAGE    {submission.stage}\n"
+def waiting_text(submission: Submission, address: str) -> str:
+    """What plain text says of a submission without a result: where it stands, and how to come back for it."""
+    over = submission.state == State.CANCELLED
+    note = "no verdict: it was cancelled" if over else "no verdict yet"
+    said = f"STATE    {submission.state} ({note})\nSTAGE    {submission.stage}\nAT       {address}\n"
+    return said if over else f"{said}NEXT     ask there again, or: kernelgate result {submission.id[:8]}\n"
 
 
 def stage_summary(stage: Stage, standing: Standing) -> StageSummary:

@@ -54,7 +54,7 @@ def get_submission(request: Request, id: SubmissionId, identity: Viewer, catalog
     with transaction() as database:
         submission = find(database, id, identity, catalog)
         if preferred(request.headers.get("accept", ""), (JSON, TEXT)) == TEXT:
-            return PlainTextResponse(plain_view(database, submission, catalog.stages()))
+            return PlainTextResponse(plain_view(request, database, submission, catalog.stages()))
         return view(request, database, submission)
 
 

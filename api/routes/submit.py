@@ -138,4 +138,4 @@ def _view(request: Request, submission_id: str, catalog: Catalog) -> tuple[Submi
         answer = view(request, database, submission)
         if preferred(request.headers.get("accept", ""), (JSON, TEXT)) != TEXT:
             return answer, None
-        return answer, f"ID       {submission.id}\n" + plain_view(database, submission, catalog.stages())
+        return answer, f"ID       {submission.id}\n" + plain_view(request, database, submission, catalog.stages())

@@ -36,6 +36,9 @@ def test_plain_text_is_the_evidence(api: Api) -> None:
     made = api.submit(client)
     waiting = client.get(f"/submissions/{made['id']}", headers={"Accept": "text/plain"})
     assert waiting.text.startswith("STATE    queued (no verdict yet)")
+    assert f"/submissions/{made['id']}\nNEXT " in waiting.text
+    address = waiting.text.split("AT ")[1].split()[0]
+    assert client.get(address).json()["id"] == made["id"]
     Graded.finish(made["id"], result_of(Verdict.ACCEPTED, speedup=(2.0, 1.9, 2.1)))
     answer = client.get(f"/submissions/{made['id']}", headers={"Accept": "text/plain"})
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
