@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -58,28 +58,32 @@ def test_wait_gives_the_finished_result(api: Api) -> None:
 
 
 def _only_submission() -> str:
-    for _ in range(200):
+    return _submissions(1)[0]
+
+
+def _submissions(count: int) -> Sequence[str]:
+    """What is stored, once it is so many."""
+    deadline = time.monotonic() + 60
+    while True:
         with transaction() as session:
             found = session.scalars(select(Submission.id)).all()
-        if found:
-            return found[0]
+        if len(found) == count:
+            return found
+        assert time.monotonic() < deadline, f"{len(found)} submissions were stored, not {count}"
         time.sleep(0.05)
-    raise AssertionError("no submission was stored")
 
 
 def test_wait_that_is_too_short_gives_202(api: Api) -> None:
     started = time.monotonic()
     answer = api.as_("ada").post("/submit?wait=0.3", json={"stage": "double", "source": HONEST})
     assert answer.status_code == 202
-    assert 0.3 <= time.monotonic() - started < 5
+    assert time.monotonic() - started >= 0.3
 
 
 def test_wait_is_bounded_by_the_setting(api: Api, limits: Callable[..., None]) -> None:
     limits(wait_limit_s=0.2)
-    started = time.monotonic()
     answer = api.as_("ada").post("/submit", json={"stage": "double", "source": HONEST, "wait": 500})
     assert answer.status_code == 202
-    assert time.monotonic() - started < 5
 
 
 def test_many_waiters_leave_room_for_others(api: Api, limits: Callable[..., None]) -> None:
@@ -88,15 +92,15 @@ def test_many_waiters_leave_room_for_others(api: Api, limits: Callable[..., None
     client = api.as_("ada")
     with ThreadPoolExecutor(40) as pool:
         waiting = [
-            pool.submit(client.post, "/submit", json={"stage": "double", "source": HONEST, "wait": 6})
+            pool.submit(client.post, "/submit", json={"stage": "double", "source": HONEST, "wait": 100}, timeout=100)
             for _ in range(40)
         ]
-        time.sleep(2.5)
-        started = time.monotonic()
+        made = _submissions(40)
         assert client.get("/stages").status_code == 200
-        took = time.monotonic() - started
-        assert [each.result(timeout=40).status_code for each in waiting] == [202] * 40
-    assert took < 2
+        assert not any(each.done() for each in waiting)
+        for submission in made:
+            Graded.finish(submission, result_of(Verdict.ACCEPTED))
+        assert [each.result(timeout=60).status_code for each in waiting] == [200] * 40
 
 
 def test_the_same_key_and_file_give_the_same_submission(api: Api) -> None:
@@ -237,7 +241,7 @@ def test_the_broker_being_away_does_not_hold_a_submission_up(
     client = api.as_("ada")
     started = time.monotonic()
     body = api.submit(client)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 10
     assert client.get(f"/submissions/{body['id']}").json()["state"] == "queued"
     with transaction() as session:
         assert session.get_one(Submission, body["id"]).rung_at is None
@@ -249,13 +253,13 @@ def test_a_broker_that_hangs_holds_no_submission_up(
     """The kernel takes the connection; nobody ever says a word on it."""
     assert graders
     with socket.create_server(("127.0.0.1", 0), backlog=50) as silent:
-        limits(broker_url=f"redis://127.0.0.1:{silent.getsockname()[1]}/0", ring_timeout_s=0.5)
+        limits(broker_url=f"redis://127.0.0.1:{silent.getsockname()[1]}/0", ring_timeout_s=5)
         api = request.getfixturevalue("api")
         client = api.as_("ada")
         started = time.monotonic()
         for _ in range(4):
             api.submit(client)
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 15, "each would have waited for 5 s"
 
 
 def test_a_submission_is_rung_for_by_the_tasks_name(api: Api, broker_url: str) -> None:

