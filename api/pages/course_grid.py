@@ -25,7 +25,7 @@ from api.pages.site.environment import page
 from api.pages.text.changes import Changed
 from api.pages.text.changes import changes as changed_lines
 from kernelgate.db import transaction
-from kernelgate.models import CourseStage, Submission
+from kernelgate.models import CourseStage, Submission, now
 from kernelgate.text import line
 from kernelgate.verdicts import ABOUT, Verdict
 
@@ -180,9 +180,9 @@ def timeline_page(
         member = person_in(database, by, handle)
         shown = timeline(database, by, handle, stage, stages)
         history = histories(database, member.user_id, stages, stage)
-        steps = _steps(
-            database, [each.id for each in shown.attempts], stages[stage].spec.language if stage in stages else "text"
-        )
+        ids = [each.id for each in shown.attempts]
+        steps = _steps(database, ids, stages[stage].spec.language if stage in stages else "text")
+        hidden = set(database.scalars(select(Submission.id).where(Submission.id.in_(ids), Submission.hidden)))
     return page(
         request,
         "course_timeline.html",
@@ -193,6 +193,8 @@ def timeline_page(
         title=stages[stage].spec.title if stage in stages else stage,
         histories=history,
         steps=steps,
+        hidden=hidden,
+        now=now(),
     )
 
 

@@ -92,7 +92,7 @@ async def hide_of_member(
 ) -> Any:
     """For its staff. A hidden one stands on no board and earns no points; its owner and the staff see it."""
     answer = await run_in_threadpool(_hide, request, identity, course, id, body.hidden)
-    return see_other(request, f"/submissions/{answer.id}") or answer
+    return see_other(request, f"/courses/{course}/people/{answer.user}/{answer.stage}") or answer
 
 
 def _hide(request: Request, identity: Identity, course: str, submission_id: str, hidden: bool) -> SubmissionSummary:

@@ -100,6 +100,18 @@ def rejudge(submission: str) -> None:
     click.echo(f"{found['id']}  round {found['round']}")
 
 
+@admin.command("rejudge-stage")
+@click.argument("name")
+@click.option("--verdict", default=None, help="Only submissions with this verdict.")
+@click.option("--yes", is_flag=True, help="Do it; without, only say how many it would be.")
+def rejudge_stage(name: str, verdict: str | None, yes: bool) -> None:
+    """Judge everybody's submissions to the stage NAME again; the old results stay stored."""
+    body = {"dry_run": not yes, **({"verdict": verdict} if verdict else {})}
+    with server() as remote:
+        found = remote.json("POST", f"/admin/stages/{path_part(name)}/rejudge", json=body)
+    click.echo(f"{found['submissions']} submissions {'are' if yes else 'would be'} judged again")
+
+
 @admin.command("audit")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 500), help="How many lines.")
 @_JSON

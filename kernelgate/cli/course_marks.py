@@ -115,6 +115,17 @@ def show_changes(name: str, take: str | None) -> None:
     click.echo(table(rows) if found else "nothing would change")
 
 
+@course.command("hide")
+@click.argument("name")
+@click.argument("submission")
+@click.option("--show", is_flag=True, help="Show it again.")
+def hide(name: str, submission: str, show: bool) -> None:
+    """Hide SUBMISSION of a member of the course NAME: it stands on no board and earns no points."""
+    with server() as remote:
+        remote.json("POST", of(name, "submissions", submission, "hide"), json={"hidden": not show})
+    click.echo(f"{submission}  {'shown' if show else 'hidden'}")
+
+
 @course.command("log")
 @click.argument("name")
 @click.argument("handle")

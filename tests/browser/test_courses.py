@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from datetime import timedelta
 from typing import NamedTuple
@@ -213,3 +214,74 @@ def test_a_timeline_is_used_with_keys(visit: Open, taught: Taught) -> None:
     expect(listing).to_be_visible()
     page.keyboard.press("Tab")
     expect(listing).to_be_focused()
+
+
+def test_an_instructor_extends_gives_points_hides_and_exports(visit: Open, taught: Taught) -> None:
+    person = visit()
+    person.sign_in(taught.instructor)
+    page = person.go(f"{COURSE}/grid?show=stuck")
+    page.get_by_role("row", name="eva_stuck").get_by_role("link").click()
+    expect(page.get_by_text("Looks stuck:")).to_be_visible()
+    page.locator("summary", has_text="Extend").click()
+    page.get_by_label("Due (UTC)").fill((now() + timedelta(days=20)).strftime("%Y-%m-%dT%H:%M"))
+    page.locator("#why").fill("was ill")
+    page.get_by_role("button", name="Extend").click()
+    expect(page.locator(".page-head")).to_contain_text("extended")
+    page.get_by_text("Points by hand", exact=True).click()
+    page.get_by_label("Points; none takes them back").fill("5")
+    page.locator("#reason").fill("=shown in the lab")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Given by hand: =shown in the lab.")).to_be_visible()
+    page.get_by_text("Judge again, hide").first.click()
+    page.get_by_role("button", name="Hide").first.click()
+    expect(page.get_by_text("hidden or held")).to_be_visible()
+    page = person.go(f"{COURSE}/grid")
+    for link, columns in (
+        ("Points as CSV", {"handle", "email", "points"}),
+        ("Grid as CSV", {"stage", "verdict", "points"}),
+    ):
+        with page.expect_download() as started:
+            page.get_by_role("link", name=link).click()
+        rows = list(csv.DictReader(started.value.path().read_text().splitlines()))
+        assert columns <= set(rows[0])
+        assert not [cell for row in rows for cell in row.values() if cell.startswith(tuple("=+-@\t"))]
+    page = person.go(f"{COURSE}/logs/eva_stuck")
+    assert page.pdf()[:5] == b"%PDF-"
+
+
+def test_a_stage_is_looked_at_before_it_is_judged_again_and_its_files_side_by_side(visit: Open, taught: Taught) -> None:
+    person = visit()
+    person.sign_in(taught.instructor)
+    page = person.go(f"{COURSE}/stages/{SOFTMAX}")
+    page.get_by_label("Which").select_option("wrong_answer")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_text("2 submissions of 2 people would be judged again.")).to_be_visible()
+    page.get_by_role("link", name="Leave it").click()
+    page.get_by_role("link", name="Similar submissions").click()
+    page.get_by_role("link", name="side by side").first.click()
+    expect(page.locator(".line.alike").first).to_be_visible()
+    expect(page.locator(".side-by-side > section")).to_have_count(2)
+
+
+def test_a_course_is_made_and_joined_by_its_link(visit: Open, service: Service) -> None:
+    teacher, pupil = visit(), visit()
+    teacher.sign_in(service.token("greta_makes", Role.INSTRUCTOR))
+    page = teacher.go("/courses")
+    page.get_by_label("Name in addresses").fill("made-here")
+    page.get_by_label("Title").fill("Made in a browser")
+    page.get_by_role("button", name="Make the course").click()
+    page.get_by_role("link", name="People").click()
+    page.get_by_role("button", name="Make the link").click()
+    link = page.locator(".copyable pre").inner_text()
+    pupil.sign_in(service.token("paul_joins"))
+    joined = pupil.page
+    joined.goto(link)
+    joined.get_by_role("button", name="Join").click()
+    expect(joined.get_by_role("heading", name="Made in a browser")).to_be_visible()
+    page = teacher.go("/courses/made-here/members")
+    expect(page.get_by_role("row", name="paul_joins")).to_contain_text("member")
+    page = teacher.go("/courses/made-here")
+    page.get_by_label("To everybody in the course").fill("Welcome.")
+    page.get_by_role("button", name="Announce").click()
+    pupil.go("/stages")
+    expect(joined.get_by_role("note")).to_contain_text("Welcome.")

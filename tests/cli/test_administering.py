@@ -34,6 +34,10 @@ def test_an_administrator_s_commands(api: Api, signed_in: Callable[[str], Cli]) 
     assert done(root, "admin", "hide", made) == f"{made}  hidden\n"
     assert "hidden" in done(root, "admin", "submissions", "--apart", "hidden")
     assert done(root, "admin", "rejudge", made) == f"{made}  round 2\n"
+    assert (
+        done(root, "admin", "rejudge-stage", "double", "--verdict", "accepted")
+        == "0 submissions would be judged again\n"
+    )
     assert "closed by root" in done(root, "admin", "stage", "double", "--close")
     assert "board frozen" in done(root, "admin", "stage", "double", "--open", "--freeze")
     log = done(root, "admin", "audit")

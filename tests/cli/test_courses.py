@@ -46,6 +46,9 @@ def test_a_course_from_the_command_line(api: Api, signed_in: Callable[[str], Cli
     Graded.finish(made, result_of(Verdict.ACCEPTED))
     assert done("grid", "gpu").splitlines()[1].split()[:2] == ["ada", "4"]
     assert "nothing would change" in done("changes", "gpu", "--take", "double")
+    assert done("hide", "gpu", made) == f"{made}  hidden\n"
+    assert done("grid", "gpu").splitlines()[1].split()[:2] == ["ada", "0"]
+    assert done("hide", "gpu", made, "--show") == f"{made}  shown\n"
     assert done("give", "gpu", "ada", "double", "3.5", "--reason", "shown") == "ada  double  3.5 points\n"
     assert done("points", "gpu", "--csv").splitlines()[1].startswith("ada,")
     assert made in done("timeline", "gpu", "ada", "double")

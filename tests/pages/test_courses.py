@@ -137,7 +137,13 @@ def test_the_grid_sorts_and_filters_without_a_script_and_opens_timelines(site: S
     assert "10 points" in shown
     assert "2 timed submissions" in shown
     assert "+1 −1 lines since the attempt before" in shown
+    (best,) = re.findall(r"/courses/gpu/submissions/(\w+)/hide", shown)[:1]
+    apart = check(teacher.post(f"/courses/gpu/submissions/{best}/hide", data={**form, "hidden": "true"}))
+    assert "5 points" in apart
+    assert f"Show {best[:8]}" in apart
+    assert "10 points" in check(teacher.post(f"/courses/gpu/submissions/{best}/hide", data={**form, "hidden": "false"}))
     own = check(people["bob"][1].get(f"/courses/gpu/{link[1]}"))
+    assert "Judge again" not in own
     assert "Points by hand" not in own
     assert "<b>10</b> points so far" in check(people["bob"][1].get("/courses/gpu"))
     check(people["ada"][1].get(f"/courses/gpu/{link[1]}"), 404)
