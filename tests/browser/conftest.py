@@ -102,7 +102,7 @@ class Visit:
             self.begin(width, 900, theme)
             if width == LOOKS[0][0]:
                 self.go(path)
-                if path.startswith("/stages/"):
+                if path.startswith("/stages/") and not path.endswith("/solution"):
                     self.page.locator("#submit").scroll_into_view_if_needed()
                     self.page.locator(".editor .cm-content").wait_for()
             if over := self.overflow():
