@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 HIDDEN = "a hidden case"
-"""The title of every case whose line is not shown: nothing is told of it that tells its sizes."""
+"""The title of every case whose line is not shown: nothing is told that has its sizes."""
 MARKS = ("measured", "needs_gpu", "hidden", "refused")
 DEFAULTS, TIMED = "defaults", "timed"
 """Lines that are no case."""

@@ -231,46 +231,28 @@ def head_major(qkv):
 
 mistakes = {
     "alpha_missing_on_acc": (
-        {"attend": online(on_acc=False)},
-        "Alpha is missing on acc",
+        lambda qkv, keys: online(keys, on_acc=False)(qkv),
+        "Alpha is missing on acc, in tiles of {keys} keys",
         (
             "l is rescaled when the running maximum moves, the accumulator is not: multiply acc by alpha = "
             "exp(m_old - m_new) before the tile's weighted values are added."
         ),
-    ),
-    "alpha_missing_on_acc_64": (
-        {"attend": online(64, on_acc=False)},
-        "Alpha is missing on acc (64-key tiles)",
-        (
-            "l is rescaled when the running maximum moves, the accumulator is not: multiply acc by alpha = "
-            "exp(m_old - m_new) before the tile's weighted values are added."
-        ),
+        {"keys": (16, 32, 64, 128)},
     ),
     "alpha_missing_on_l": (
-        {"attend": online(on_l=False)},
-        "Alpha is missing on l",
+        lambda qkv, keys: online(keys, on_l=False)(qkv),
+        "Alpha is missing on l, in tiles of {keys} keys",
         "acc is rescaled when the running maximum moves, the denominator is not: l = alpha * l + the tile's sum.",
-    ),
-    "alpha_missing_on_l_64": (
-        {"attend": online(64, on_l=False)},
-        "Alpha is missing on l (64-key tiles)",
-        "acc is rescaled when the running maximum moves, the denominator is not: l = alpha * l + the tile's sum.",
+        {"keys": (16, 32, 64, 128)},
     ),
     "alpha_missing": (
-        {"attend": online(on_acc=False, on_l=False)},
-        "No rescale at all",
+        lambda qkv, keys: online(keys, on_acc=False, on_l=False)(qkv),
+        "No rescale at all, in tiles of {keys} keys",
         (
             "When the running maximum moves, both acc and l still speak of the old one: multiply both by alpha = "
             "exp(m_old - m_new)."
         ),
-    ),
-    "alpha_missing_64": (
-        {"attend": online(64, on_acc=False, on_l=False)},
-        "No rescale at all (64-key tiles)",
-        (
-            "When the running maximum moves, both acc and l still speak of the old one: multiply both by alpha = "
-            "exp(m_old - m_new)."
-        ),
+        {"keys": (16, 32, 64, 128)},
     ),
     "alpha_inverted": (
         {"attend": online(inverted=True)},
@@ -278,20 +260,13 @@ mistakes = {
         "The factor is exp(m_old - m_new), which is at most 1; exp(m_new - m_old) grows what should shrink.",
     ),
     "tile_maximum": (
-        {"attend": online(own_maximum=True)},
-        "The tile's maximum stands in for the running one",
+        lambda qkv, keys: online(keys, own_maximum=True)(qkv),
+        "The maximum of a tile of {keys} keys stands in for the running one",
         (
             "m_new is the larger of m_old and the tile's maximum. With the tile's alone, alpha overflows as soon as"
             " an earlier tile was much higher."
         ),
-    ),
-    "tile_maximum_64": (
-        {"attend": online(64, own_maximum=True)},
-        "The tile's maximum stands in for the running one (64-key tiles)",
-        (
-            "m_new is the larger of m_old and the tile's maximum. With the tile's alone, alpha overflows as soon as"
-            " an earlier tile was much higher."
-        ),
+        {"keys": (16, 32, 64)},
     ),
     "no_maximum": (
         {"attend": without_maximum},
@@ -304,20 +279,13 @@ mistakes = {
         "acc is unnormalised: after the last tile divide it by l, once.",
     ),
     "tail_not_masked": (
-        {"attend": online(count_tail=True)},
-        "Keys past the last token are counted",
+        lambda qkv, keys: online(keys, count_tail=True)(qkv),
+        "Keys past the last token are counted, to the end of a tile of {keys}",
         (
             "The last tile is filled up with zeros; their score is 0, not minus infinity, so each adds exp(0 - m) "
             "to l. Mask keys at or beyond `tokens`."
         ),
-    ),
-    "tail_not_masked_64": (
-        {"attend": online(64, count_tail=True)},
-        "Keys past the last token are counted (64-key tiles)",
-        (
-            "The last tile is filled up with zeros; their score is 0, not minus infinity, so each adds exp(0 - m) "
-            "to l. Mask keys at or beyond `tokens`."
-        ),
+        {"keys": (16, 32, 64, 128)},
     ),
     "diagonal_excluded": (
         {"attend": exact(visible=lambda row, key: key < row)},
@@ -330,9 +298,10 @@ mistakes = {
         "Nothing is masked: row t may only see the keys 0 to t.",
     ),
     "future_visible_in_tile": (
-        {"attend": exact(visible=lambda row, key: key // 32 <= row // 32)},
-        "Rows see the future inside their tile",
+        lambda qkv, keys: exact(visible=lambda row, key: key // keys <= row // keys)(qkv),
+        "Rows see the future inside their tile of {keys} keys",
         "The loop stops at the right tile, but the tile on the diagonal needs a mask of its own: key <= row.",
+        {"keys": (16, 32, 64, 128)},
     ),
     "scale_forgotten": (
         {"attend": exact(scale=1.0)},

@@ -46,6 +46,15 @@ secret     rows=7 width=515 hidden
 long       rows=1..64 width=5000..50000 needs_gpu times=2
 profile    rows=2048 width=4095 measured needs_gpu
 """
+
+
+def thread_maxima(x, block):
+    """Of each column, the maximum of the columns that its thread takes."""
+    width = x.shape[1]
+    padded = np.pad(x, ((0, 0), (0, -width % block)), constant_values=-np.inf).reshape(len(x), -1, block)
+    return np.broadcast_to(padded.max(axis=1, keepdims=True), padded.shape).reshape(len(x), -1)[:, :width]
+
+
 faster = {
     "read_again": (
         "Each pass reads the row again, and that is what this stage is about. Carry maximum and sum in one pass: online "
@@ -53,6 +62,12 @@ faster = {
     ),
 }
 mistakes = {
+    "maximum_of_a_thread": (
+        lambda x, block: quotients(exponentials(x - thread_maxima(x, block))),
+        "Each of {block} threads subtracted the maximum of its own columns",
+        "A row has one maximum: merge those of the threads, over the warp and over the block, before the first exponential.",
+        {"block": (32, 64, 128, 256, 512)},
+    ),
     "no_maximum": (
         lambda x: quotients(exponentials(x)),
         "The row's maximum was not subtracted",
@@ -112,7 +127,7 @@ mistakes = {
 }
 edits = r"""
 no_maximum wrong_answer: largest = blockMaximum(largest, scratch); => largest = 0.0f;
-maximum_of_a_thread wrong_answer wrong_value: "    largest = blockMaximum(largest, scratch);\n" =>
+maximum_of_a_thread wrong_answer maximum_of_a_thread: "    largest = blockMaximum(largest, scratch);\n" =>
 maximum_starts_at_zero wrong_answer: float largest = -INFINITY; => float largest = 0.0f;
 not_normalised wrong_answer: expf(from[column] - largest) / sum; => expf(from[column] - largest);
 powers_of_two wrong_answer: sum += expf(from[column] - largest) => sum += exp2f(from[column] - largest)

@@ -400,9 +400,12 @@ mistakes = {
         "causal=True masks nothing here: keys beyond the query's index get the score -inf.",
     ),
     "future_visible_in_tile": (
-        {"attend": masked(lambda row, key: key // 16 <= row // 16)},
-        "Rows see the future inside their own 16 rows",
+        lambda q, k, v, causal, block_n, dtype, rows: masked(lambda row, key: key // rows <= row // rows)(
+            q, k, v, causal, block_n, dtype
+        ),
+        "Rows see the future inside their own {rows} rows",
         "Skipping later tiles is not enough: the tiles on the diagonal need a mask by element.",
+        {"rows": (16, 32, 64)},
     ),
     "scale_forgotten": (
         {"attend": scaled(math.sqrt)},

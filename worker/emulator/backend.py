@@ -112,8 +112,7 @@ class Player:
         self.job = submission.job
         self.cases = self.job.cases_without_gpu
         self.watched = watched([(case, submission.size(case)) for case in self.cases], self.job.seed)
-        known = [case for case in self.watched.whole if case.title != HIDDEN]
-        self.counted = known[-1] if known else None
+        self.counted = self.watched.whole[-1] if self.watched.whole else None
         self.counts = b""
         self.cores = os.cpu_count() or 1
 
@@ -188,7 +187,8 @@ class Player:
         asked = addr2line(self.job.sandbox, self.submission.program(Pass.CHECK))
         call = self.submission.call(case)
         arrays = {name: array.nbytes for name, array in call.inputs.items()} | dict(call.outputs)
-        self.job.traffic = Traffic(case.name, counts.accesses(places, self.submission.file, asked), arrays)
+        shown = HIDDEN if case.title == HIDDEN else f"case {case.name}"
+        self.job.traffic = Traffic(shown, counts.accesses(places, self.submission.file, asked), arrays)
 
     def _slice(self, case: Case) -> None:
         """Some blocks of a long case in the check build. Raises Failure for what is wrong there."""

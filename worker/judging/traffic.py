@@ -59,7 +59,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Of one case. arrays: bytes of each input and output."""
+    """Of one case, as it may be called. arrays: bytes of each input and output."""
 
     case: str
     accesses: tuple[Access, ...]
@@ -67,17 +67,18 @@ class Traffic:
 
 
 def table(traffic: Traffic) -> Table:
-    """The places that ask for most, the costliest first."""
+    """The places that ask for most, the costliest first. No number tells a size: the case may be a hidden one."""
+    total = sum(access.cost for access in traffic.accesses) or 1.0
     rows = sorted(traffic.accesses, key=lambda access: -access.cost)[:ROWS]
     return Table(
-        title=f"Memory as the warps use it, in case {traffic.case}: sectors or passes a request",
-        columns=("access", "line", "bytes a lane", "requests", "taken", "at best", "kernel"),
+        title=f"Memory as the warps use it, in {traffic.case}: sectors or passes a request",
+        columns=("access", "line", "bytes a lane", "share, %", "taken", "at best", "kernel"),
         rows=tuple(
             (
                 f"{access.what}{' (shared)' if access.shared and access.array else ''}",
                 access.line or "not known",
                 access.size,
-                round(access.requests),
+                round(100 * access.cost / total),
                 round(access.taken / access.requests, 1),
                 round(access.least / access.requests, 1),
                 access.kernel,

@@ -161,9 +161,10 @@ def one_of_each(examples: Iterable[Example]) -> Iterator[Example]:
 
 
 def _mistakes(stage: Stage, pool: GradingPool) -> Iterator[Check]:
-    """Every named mistake must show in some case; one that shows as a contract violation is proven by its example."""
-    names = [mistake.name for mistake in stage.spec.mistakes]
-    shares = [share for number in range(pool.jobs) if (share := names[number :: pool.jobs])]
+    """Every member of every family must show in some case; what shows as a contract violation is proven by its example."""
+    names = [mistake.name for mistake in stage.spec.mistakes if mistake.violation is None]
+    members = [member for name in names for member in stage.mistake(name).members]
+    shares = [share for number in range(pool.jobs) if (share := members[number :: pool.jobs])]
     found: dict[str, tuple[str, float]] = {}
     try:
         for part in pool.map(stage, _separations, shares):
@@ -174,10 +175,11 @@ def _mistakes(stage: Stage, pool: GradingPool) -> Iterator[Check]:
         yield from (Check(f"mistake {name}", False, told(stage, error)) for name in names)
         return
     for name in names:
-        case, shown = found[name]
-        if stage.mistake(name).violation is None:
-            detail = f"{shown:.3g} tolerances in case {case or '(none)'}; at least {SEPARATION:g} are needed"
-            yield Check(f"mistake {name}", shown >= SEPARATION, detail)
+        weakest = min(stage.mistake(name).members, key=lambda member: found[member][1])
+        case, shown = found[weakest]
+        of = f", of {weakest}" if weakest != name else ""
+        detail = f"{shown:.3g} tolerances in case {case or '(none)'}{of}; at least {SEPARATION:g} are needed"
+        yield Check(f"mistake {name}", shown >= SEPARATION, detail)
 
 
 def _separations(stage: Stage, _: Sandbox, mistakes: list[str]) -> dict[str, tuple[str, float]]:

@@ -125,5 +125,5 @@ def test_spills_are_told_of_the_kernel_that_has_most(job: Job) -> None:
 def test_the_table_has_the_costliest_place_first(job: Job) -> None:
     del job
     rows = table(Traffic("largest", (*IN_ORDER, replace(SHARED, line=0, taken=9000)), ARRAYS)).rows
-    assert rows[0] == ("read part (shared)", "not known", 4, 512, 17.6, 1.0, "sum")
+    assert rows[0] == ("read part (shared)", "not known", 4, 85, 17.6, 1.0, "sum")
     assert len(rows) == 4

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -78,7 +80,6 @@ def diagonal_but_for_the_first(row: np.ndarray, key: np.ndarray) -> np.ndarray:
 
 NAMED = {
     "alpha_missing_on_acc": Kernel(rescale_acc=False),
-    "alpha_missing_on_acc_64": Kernel(rescale_acc=False, tile=64),
     "alpha_missing_on_l": Kernel(rescale_l=False),
     "alpha_missing": Kernel(rescale_acc=False, rescale_l=False),
     "tile_maximum": Kernel(maximum="own"),
@@ -104,6 +105,16 @@ def test_a_mistake_that_is_written_otherwise_is_named(grader: Grader, name: str)
     assert names(grader, NAMED[name]) == [name]
 
 
+@pytest.mark.parametrize(
+    ("name", "tile"), [("alpha_missing_on_acc", 16), ("alpha_missing_on_l", 64), ("tail_not_masked", 128)]
+)
+def test_a_family_says_how_large_the_tiles_are(grader: Grader, name: str, tile: int) -> None:
+    kernel = replace(NAMED[name], tile=tile)
+    (found,) = mistakes_of(grader, [outcome(grader, case, kernel) for case in short(grader)])
+    assert found.name == name
+    assert re.search(rf"\b{tile}\b(?! or)( keys)?$", found.title), found.title
+
+
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_what_no_variant_computes_gets_no_name(grader: Grader, name: str) -> None:
     assert names(grader, UNKNOWN[name]) == []
@@ -121,12 +132,12 @@ def test_a_right_kernel_is_right_here(grader: Grader) -> None:
 
 
 def test_several_that_fit_are_all_said(grader: Grader, stage: Stage) -> None:
-    """In one tile of 32 keys two tilings are the same, and values that are all none are many mistakes'."""
+    """In one tile of 32 keys two tilings are the same or not, and values that are all none are many mistakes'."""
     tokens_64 = next(case for case in stage.spec.cases if case.name == "tokens_64")
     only = [
         outcome(grader, case, Kernel(padded=True, tile=64)) for case in stage.spec.cases if case.name == "tokens_31"
     ]
-    assert [each.name for each in mistakes_of(grader, only)] == ["tail_not_masked_64"]
+    assert [each.name for each in mistakes_of(grader, only)] == ["tail_not_masked"]
     falling = next(case for case in stage.spec.cases if case.name == "falling_maximum")
     assert mistakes_of(grader, [outcome(grader, falling, Kernel(maximum="none"))]) == ()
     assert mistakes_of(grader, [outcome(grader, tokens_64, Kernel(maximum="none"))]) == ()
