@@ -1,7 +1,8 @@
 """Who stands where. Only `accepted` submissions of enabled accounts that are neither hidden nor held count, each by its newest
 judging.
 
-A frozen board shows the judgings made until it was frozen and nothing later.
+What counts now stands in `places`, which every transaction that changes it keeps. A frozen board shows the judgings made until
+it was frozen and nothing later, and is put together from them.
 """
 
 from __future__ import annotations
@@ -9,20 +10,20 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
+from typing import NamedTuple
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
 from kernelgate.stages import Ranking
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One user's place. `attempts`: graded submissions up to and with this one, judge errors aside."""
 
     rank: int
@@ -42,7 +43,7 @@ WITH newest AS (
     SELECT DISTINCT ON (r.submission_id)
            r.submission_id, r.verdict, r.speedup, r.speedup_low, r.speedup_high
     FROM results r JOIN submissions s ON s.id = r.submission_id
-    WHERE s.stage = :stage AND s.trial IS NULL AND (CAST(:until AS timestamptz) IS NULL OR r.created_at <= :until)
+    WHERE s.stage = :stage AND s.trial IS NULL AND r.created_at <= :until
     ORDER BY r.submission_id, r.round DESC
 ), graded AS (
     SELECT s.id, s.user_id, u.handle, s.created_at, s.hidden, s.gpu_model,
@@ -56,26 +57,32 @@ WITH newest AS (
 )
 """
 
-_FIRST = text(
-    _ACCEPTED  # noqa: S608
-    + """
-SELECT rank() OVER (ORDER BY created_at) AS rank, handle, id, created_at, attempts,
-       gpu_model, speedup, speedup_low, speedup_high
-FROM (SELECT DISTINCT ON (user_id) * FROM accepted ORDER BY user_id, created_at, id) AS first
-ORDER BY created_at, id
+_ENTRY = "handle, {id}, created_at, attempts, gpu_model, speedup, speedup_low, speedup_high"
+_FIRST = """
+SELECT rank() OVER (ORDER BY created_at) AS rank, {entry} FROM {rows} AS first ORDER BY created_at, {id}
 """
-)
-
 _TIMED = """
-SELECT 0 AS rank, handle, id, created_at, attempts, gpu_model, speedup, speedup_low, speedup_high
-FROM {rows} AS timed
-WHERE speedup IS NOT NULL AND gpu_model IS NOT NULL
-ORDER BY speedup DESC, created_at, id
+SELECT 0 AS rank, {entry} FROM {rows} AS timed
+WHERE speedup IS NOT NULL AND gpu_model IS NOT NULL ORDER BY speedup DESC, created_at, {id}
 """
-_BEST = (
+_FIRST_THEN = "(SELECT DISTINCT ON (user_id) * FROM accepted ORDER BY user_id, created_at, id)"
+_BEST_THEN = (
     "(SELECT DISTINCT ON (user_id, gpu_model) * FROM accepted "
     "ORDER BY user_id, gpu_model, speedup DESC NULLS LAST, created_at, id)"
 )
+_NOW = (
+    "(SELECT p.*, u.handle FROM places p JOIN users u ON u.id = p.user_id "
+    "WHERE p.stage = :stage AND p.kind IN ({kinds}) AND u.disabled_at IS NULL)"
+)
+
+
+def _then(statement: str, rows: str) -> TextClause:
+    return text(_ACCEPTED + statement.format(entry=_ENTRY.format(id="id"), rows=rows, id="id"))
+
+
+def _now(statement: str, *kinds: str) -> TextClause:
+    rows = _NOW.format(kinds=", ".join(f"'{kind}'" for kind in kinds))
+    return text(statement.format(entry=_ENTRY.format(id="submission_id"), rows=rows, id="submission_id"))
 
 
 class Each(StrEnum):
@@ -87,10 +94,12 @@ class Each(StrEnum):
     """Every accepted and timed submission."""
 
 
-_SPEEDUP = {
-    Each.PERSON: text(_ACCEPTED + _TIMED.format(rows=_BEST)),
-    Each.SUBMISSION: text(_ACCEPTED + _TIMED.format(rows="accepted")),
+_STATEMENTS = {
+    (Ranking.FIRST_ACCEPTED, Each.PERSON): (_now(_FIRST, "first"), _then(_FIRST, _FIRST_THEN)),
+    (Ranking.SPEEDUP, Each.PERSON): (_now(_TIMED, "best"), _then(_TIMED, _BEST_THEN)),
+    (Ranking.SPEEDUP, Each.SUBMISSION): (_now(_TIMED, "best", "timed"), _then(_TIMED, "accepted")),
 }
+"""What asks for a board as it is, and as it was."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +147,7 @@ _NOBODY = Places(())
 
 
 _VERSION = text("SELECT stage, version FROM board_versions WHERE stage IN (:stage, '') ORDER BY stage")
+_PLACES_VERSION = text("SELECT stage, places FROM board_versions WHERE stage IN (:stage, '') ORDER BY stage")
 _KEPT: dict[tuple[object, ...], tuple[object, Board]] = {}
 _KEPT_BOARDS = 64
 _KEEPING = threading.Lock()
@@ -147,13 +157,10 @@ def board(
     database: Session, stage: str, ranking: Ranking, *, each: Each = Each.PERSON, until: datetime | None = None
 ) -> Board:
     """The board as it is now, or as it was `until`. Kept while its version stays, which every transaction that changes anything
-    it is made of changes too (see the migration that made `board_versions`).
-
-    A board of 10,000 people takes 0.2 s to put together, and every open page asks for it every few seconds.
-    """
+    it is made of changes too (see the migrations that made `board_versions` and `places`)."""
     key = (str(database.get_bind().engine.url), stage, ranking, each, until)
     # The version is read before the board: what commits in between is in the board, and the next look puts it together again.
-    version = [tuple(row) for row in database.execute(_VERSION, {"stage": stage})]
+    version = [tuple(row) for row in database.execute(_VERSION if until else _PLACES_VERSION, {"stage": stage})]
     kept = _KEPT.get(key)
     if kept is not None and kept[0] == version:
         return kept[1]
@@ -167,17 +174,21 @@ def board(
 
 
 def _board(database: Session, stage: str, ranking: Ranking, each: Each, until: datetime | None) -> Board:
-    asked = {"stage": stage, "until": until}
+    each = Each.PERSON if ranking is Ranking.FIRST_ACCEPTED else each
+    now, then = _STATEMENTS[ranking, each]
+    found = (
+        database.execute(then, {"stage": stage, "until": until}) if until else database.execute(now, {"stage": stage})
+    )
     if ranking is Ranking.FIRST_ACCEPTED:
-        return Board((), {None: Places(tuple(Entry(*row) for row in database.execute(_FIRST, asked)))})
+        return Board((), {None: Places(tuple(Entry(*row) for row in found))})
     by_model: dict[str | None, list[Entry]] = {}
     people: dict[str, set[str]] = {}
-    for row in database.execute(_SPEEDUP[each], asked):
+    for row in found:
         entry = Entry(*row)
         by_model.setdefault(entry.gpu_model, []).append(entry)
         people.setdefault(str(entry.gpu_model), set()).add(entry.user)
     models = sorted(people, key=lambda model: (-len(people[model]), model))
-    return Board(tuple(models), {model: Places(tuple(ranked(found))) for model, found in by_model.items()})
+    return Board(tuple(models), {model: Places(tuple(ranked(entries))) for model, entries in by_model.items()})
 
 
 def ranked(by_speedup: Sequence[Entry]) -> list[Entry]:
@@ -196,7 +207,7 @@ def ranked(by_speedup: Sequence[Entry]) -> list[Entry]:
     for group in groups:
         rank = len(placed) + 1
         earlier_first = sorted(group, key=lambda each: (each.accepted_at, each.submission))
-        placed += [replace(entry, rank=rank) for entry in earlier_first]
+        placed += [entry._replace(rank=rank) for entry in earlier_first]
     return placed
 
 

@@ -110,11 +110,9 @@ def _verdicts(database: Session) -> Iterator[Metric]:
     # A counter that appears with its first count never rose, as Prometheus sees it: our own failures begin at 0.
     rows = database.execute(
         text(
-            "SELECT s.stage, r.verdict, count(*) FROM results r JOIN submissions s ON s.id = r.submission_id "
-            "WHERE s.trial IS NULL OR r.verdict = 'judge_error' "
-            "GROUP BY s.stage, r.verdict UNION ALL SELECT DISTINCT v.stage, 'judge_error', 0 FROM stage_versions v "
-            "WHERE NOT EXISTS (SELECT FROM results r JOIN submissions s ON s.id = r.submission_id "
-            "WHERE s.stage = v.stage AND r.verdict = 'judge_error')"
+            "SELECT stage, verdict, count FROM judgings UNION ALL "
+            "SELECT DISTINCT stage, 'judge_error', 0 FROM stage_versions v "
+            "WHERE NOT EXISTS (SELECT FROM judgings j WHERE j.stage = v.stage AND j.verdict = 'judge_error')"
         )
     )
     for stage, verdict, count in rows:
@@ -130,18 +128,17 @@ def _durations(database: Session) -> Iterator[Metric]:
         "kernelgate_grading_seconds", "Claim to verdict, of the last hour's finished submissions.", labels=("quantile",)
     )
     quantiles = (0.5, 0.95)
-    for quantile in quantiles:
-        wait, grading = database.execute(
-            text(
-                "SELECT percentile_cont(:q) WITHIN GROUP (ORDER BY extract(epoch FROM claimed_at - created_at)), "
-                "percentile_cont(:q) WITHIN GROUP (ORDER BY extract(epoch FROM finished_at - claimed_at)) "
-                "FROM submissions WHERE state = 'done' AND round = 1 AND created_at > now() - interval '1 hour'"
-            ),
-            {"q": quantile},
-        ).one()
-        if wait is not None:
-            waited.add_metric([str(quantile)], float(wait))
-            took.add_metric([str(quantile)], float(grading))
+    waits, gradings = database.execute(
+        text(
+            "SELECT percentile_cont(:q) WITHIN GROUP (ORDER BY extract(epoch FROM claimed_at - created_at)), "
+            "percentile_cont(:q) WITHIN GROUP (ORDER BY extract(epoch FROM finished_at - claimed_at)) FROM submissions "
+            "WHERE state = 'done' AND round = 1 AND trial IS NULL AND created_at > now() - interval '1 hour'"
+        ),
+        {"q": [*quantiles]},
+    ).one()
+    for quantile, wait, grading in zip(quantiles, waits or (), gradings or (), strict=False):
+        waited.add_metric([str(quantile)], float(wait))
+        took.add_metric([str(quantile)], float(grading))
     yield waited
     yield took
 

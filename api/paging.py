@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, defer
 from api.problems import Refusal
 from api.schemas import SubmissionPage
 from api.views import base_url, summary
-from kernelgate.models import ResultRow, Submission, User
+from kernelgate.models import Submission, User
 from kernelgate.verdicts import State, Verdict
 
 Limit = Annotated[int, Query(ge=1, le=200, description="Items of a page.")]
@@ -53,13 +53,10 @@ def of_everybody(
 ) -> Select[Any]:
     """Everybody's submissions with this stage, verdict, owner and named mistake, or set apart like this; None: any."""
     wanted = select(Submission).join(User, User.id == Submission.user_id).where(Submission.trial.is_(None))
-    for column, value in ((Submission.stage, stage), (Submission.verdict, verdict)):
+    for column, value in ((Submission.stage, stage), (Submission.verdict, verdict), (Submission.mistake, mistake)):
         wanted = wanted if value is None else wanted.where(column == value)
     if user is not None:
         wanted = wanted.where(func.lower(User.handle) == user.lower())
-    if mistake is not None:
-        judged = (ResultRow.submission_id == Submission.id) & (ResultRow.round == Submission.round)
-        wanted = wanted.join(ResultRow, judged).where(ResultRow.body["mistake"]["name"].as_string() == mistake)
     if apart is Apart.HIDDEN:
         wanted = wanted.where(Submission.hidden)
     if apart is Apart.HELD:

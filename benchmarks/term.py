@@ -42,6 +42,7 @@ from psycopg.types.json import Jsonb  # noqa: E402
 from sqlalchemy import create_engine, pool  # noqa: E402
 from sqlalchemy.orm import Session  # noqa: E402
 
+from benchmarks.processors import spent_ms  # noqa: E402
 from benchmarks.served import served  # noqa: E402
 from kernelgate.accounts import create_token, create_user  # noqa: E402
 from kernelgate.models import (  # noqa: E402
@@ -290,7 +291,6 @@ LOADED = """(async () => {
   const navigation = performance.getEntriesByType('navigation')[0];
   return [navigation.loadEventEnd, navigation.responseEnd, performance.now()];
 })()"""
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def opened(served: Term, opens: int) -> dict[str, list[float]]:
@@ -343,11 +343,11 @@ def fetched(served: Term, times: int) -> dict[str, list[float]]:
             for _ in range(1 if name == "similarity" else times):
                 if AFTER in name:
                     _attempted(served)
-                before, begun = _spent_ms(), time.perf_counter()
+                before, begun = spent_ms(), time.perf_counter()
                 answer = client.get(address, headers={"Accept": form})
                 answer.raise_for_status()
                 found.setdefault(name, []).append(round(1000 * (time.perf_counter() - begun), 1))
-                found.setdefault(f"{name}, processor", []).append(_spent_ms() - before)
+                found.setdefault(f"{name}, processor", []).append(spent_ms() - before)
                 found[f"{name}, bytes"] = [len(answer.content)]
     return found
 
@@ -360,23 +360,6 @@ def _attempted(served: Term) -> None:
             "(SELECT id FROM submissions WHERE stage = %s ORDER BY created_at DESC LIMIT 1)",
             (served.stage,),
         )
-
-
-def _spent_ms() -> float:
-    """What the processes that this one started have spent of processors, in steps of 10 ms."""
-    parents: dict[int, int] = {}
-    spent: dict[int, int] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents[int(folder.name)], spent[int(folder.name)] = int(fields[1]), int(fields[11]) + int(fields[12])
-    ours = {os.getpid()}
-    while more := {each for each, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    return sum(1000 * spent[each] / _TICKS for each in ours - {os.getpid()})
 
 
 def rejudged(served: Term) -> dict[str, list[float]]:

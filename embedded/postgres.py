@@ -34,6 +34,8 @@ FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 COMMON = (
     "listen_addresses=",
     "max_connections=200",
+    # Compiling a plan takes longer than the plans here run.
+    "jit=off",
     "unix_socket_permissions=0700",
     "log_timezone=UTC",
     "timezone=UTC",

@@ -128,6 +128,7 @@ def columns_of(result: Result) -> dict[str, object]:
         "gpu_model": result.machine.get("gpu"),
         "speedup": result.timing.speedup if result.timing else None,
         "held": result.held or None,
+        "mistake": result.mistake.name if result.mistake else None,
     }
 
 

@@ -26,11 +26,25 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from kernelgate.board_tables import BoardVersion, Judgings, Place, PlacesWorkedOut
 from kernelgate.sign_in_tables import Credential, ProviderFlow, Recovery, SignInFailure, SignUp
 from kernelgate.table_base import Base, in_list, now
 from kernelgate.verdicts import State
 
-__all__ = ["Base", "Credential", "ProviderFlow", "Recovery", "SignInFailure", "SignUp", "in_list", "now"]
+__all__ = [
+    "Base",
+    "BoardVersion",
+    "Credential",
+    "Judgings",
+    "Place",
+    "PlacesWorkedOut",
+    "ProviderFlow",
+    "Recovery",
+    "SignInFailure",
+    "SignUp",
+    "in_list",
+    "now",
+]
 """Known to whoever imports the models, so that no table is missing from the schema."""
 
 
@@ -216,16 +230,6 @@ class StageSwitch(Base):
     frozen_at: Mapped[datetime | None]
 
 
-class BoardVersion(Base):
-    """What a board's version is: it changes in every transaction that changes the board, by triggers of the migrations."""
-
-    __tablename__ = "board_versions"
-
-    stage: Mapped[str] = mapped_column(primary_key=True)
-    """Empty: every stage's, for what an account shows stands on several boards."""
-    version: Mapped[str]
-
-
 class Submission(Base):
     """One submitted file. `round` counts judgings (1, and one more per rejudge); `attempt` counts tries within a round."""
 
@@ -237,8 +241,41 @@ class Submission(Base):
         Index("ix_submissions_queued", "created_at", postgresql_where=text("state = 'queued'")),
         Index("ix_submissions_running", "lease_until", postgresql_where=text("state = 'running'")),
         Index("ix_submissions_user_created", "user_id", "created_at"),
-        Index("ix_submissions_stage_verdict", "stage", "verdict"),
+        Index(
+            "ix_submissions_stage_verdict_user",
+            "stage",
+            "verdict",
+            "user_id",
+            postgresql_where=text("verdict IS NOT NULL"),
+        ),
+        Index(
+            "ix_submissions_stage_mistake_user",
+            "stage",
+            "mistake",
+            "user_id",
+            postgresql_where=text("mistake IS NOT NULL"),
+        ),
         Index("ix_submissions_held", "created_at", postgresql_where=text("held IS NOT NULL")),
+        Index("ix_submissions_created", "created_at", "id", postgresql_where=text("trial IS NULL")),
+        Index("ix_submissions_stage_created", "stage", "created_at", "id", postgresql_where=text("trial IS NULL")),
+        Index("ix_submissions_verdict_created", "verdict", "created_at", "id", postgresql_where=text("trial IS NULL")),
+        Index(
+            "ix_submissions_stage_user_created",
+            "stage",
+            "user_id",
+            "created_at",
+            "id",
+            postgresql_where=text("trial IS NULL"),
+        ),
+        Index("ix_submissions_open", "queue", "state", postgresql_where=text("state IN ('queued', 'running')")),
+        Index("ix_submissions_apart", "created_at", "id", postgresql_where=text("hidden")),
+        Index(
+            "ix_submissions_finished",
+            "stage",
+            "queue",
+            "finished_at",
+            postgresql_where=text("state = 'done' AND trial IS NULL"),
+        ),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True, default=new_id)
@@ -271,11 +308,12 @@ class Submission(Base):
     """Why the newest result does not count until an administrator releases it; one that is hidden as well was dismissed."""
 
     verdict: Mapped[str | None]
-    """The newest result's, with the four columns below, so that lists and leaderboards need no join into JSON."""
+    """The newest result's, with the five columns below, so that lists and leaderboards need no join into JSON."""
     reason: Mapped[str | None]
     backend: Mapped[str | None]
     gpu_model: Mapped[str | None]
     speedup: Mapped[float | None]
+    mistake: Mapped[str | None]
 
     user: Mapped[User] = relationship(lazy="joined")
 
@@ -448,17 +486,5 @@ class Override(Base):
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True)
     points: Mapped[float]
     reason: Mapped[str]
-    actor: Mapped[str]
-    at: Mapped[datetime] = mapped_column(server_default=func.now())
-
-
-class Announcement(Base):
-    """What the staff of a course says to all of it."""
-
-    __tablename__ = "announcements"
-
-    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
-    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"), index=True)
-    text: Mapped[str]
     actor: Mapped[str]
     at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -1,4 +1,4 @@
-"""The tables of what people say to each other: comments on files, questions to a course, feeds."""
+"""The tables of what people say to each other: comments on files, questions to a course, announcements, feeds."""
 
 from __future__ import annotations
 
@@ -69,3 +69,15 @@ class FeedLink(Base):
     course_id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     user_id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     hash: Mapped[bytes] = mapped_column(unique=True)
+
+
+class Announcement(Base):
+    """What the staff of a course says to all of it."""
+
+    __tablename__ = "announcements"
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"), index=True)
+    text: Mapped[str]
+    actor: Mapped[str]
+    at: Mapped[datetime] = mapped_column(server_default=func.now())

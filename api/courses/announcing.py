@@ -17,8 +17,8 @@ from api.courses.seats import Seat
 from api.problems import Refusal
 from kernelgate.accounts import audit
 from kernelgate.db import transaction
-from kernelgate.models import Announcement, Course, CourseRole, Member, now
-from kernelgate.talk import Question
+from kernelgate.models import Course, CourseRole, Member, now
+from kernelgate.talk import Announcement, Question
 
 _ON_TOP = timedelta(days=7)
 _MOST_ON_TOP = 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import select
@@ -47,4 +47,4 @@ def course_board(database: Session, rules: CourseStage, stage: Stage, *, gpu: st
 def _ranked(entries: list[Entry], ranking: Ranking) -> list[Entry]:
     if ranking is Ranking.SPEEDUP:
         return ranked(sorted(entries, key=lambda each: (-(each.speedup or 0.0), each.accepted_at, each.submission)))
-    return [replace(each, rank=place) for place, each in enumerate(entries, 1)]
+    return [each._replace(rank=place) for place, each in enumerate(entries, 1)]

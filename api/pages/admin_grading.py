@@ -23,7 +23,7 @@ from api.paging import Apart, of_everybody, submissions_page
 from api.schemas import SubmissionView
 from api.views import view
 from kernelgate.db import transaction
-from kernelgate.models import ResultRow, Submission
+from kernelgate.models import Submission
 from kernelgate.stages import Stage
 from kernelgate.verdicts import Verdict
 
@@ -152,17 +152,15 @@ def statistics(database: Session, stage: Stage) -> tuple[list[Count], list[Count
         .group_by(Submission.verdict)
         .order_by(func.count().desc())
     )
-    named = ResultRow.body["mistake"]["name"].as_string()
     mistakes = database.execute(
-        select(named, func.count(Submission.id.distinct()), people)
-        .join(Submission, (Submission.id == ResultRow.submission_id) & (Submission.round == ResultRow.round))
-        .where(Submission.stage == stage.name, named.is_not(None), Submission.trial.is_(None))
-        .group_by(named)
-        .order_by(func.count(Submission.id.distinct()).desc())
+        select(Submission.mistake, func.count(), people)
+        .where(Submission.stage == stage.name, Submission.mistake.is_not(None))
+        .group_by(Submission.mistake)
+        .order_by(func.count().desc())
         .limit(50)
     )
     titles = {mistake.name: mistake.title for mistake in stage.spec.mistakes}
     return (
         [Count(word, Verdict(word).about.title, count, who) for word, count, who in verdicts if word],
-        [Count(word, titles.get(word, word), count, who) for word, count, who in mistakes],
+        [Count(word, titles.get(word, word), count, who) for word, count, who in mistakes if word],
     )

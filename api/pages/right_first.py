@@ -11,7 +11,16 @@ from sqlalchemy.orm import Session
 from kernelgate.verdicts import Verdict
 
 SHOWN = 50
-_RIGHT = text(
+_RANKED = """
+SELECT handle, created_at, attempts, rank() OVER (ORDER BY attempts) AS by_attempts FROM {rows} ORDER BY created_at LIMIT :most
+"""
+_NOW = text(
+    _RANKED.format(
+        rows="(SELECT * FROM places p JOIN (SELECT id AS user_id, handle, disabled_at FROM users) u USING (user_id) "
+        "WHERE p.stage = :stage AND p.kind = 'right' AND u.disabled_at IS NULL) AS first"
+    )
+)
+_THEN = text(
     """
 WITH graded AS (
     SELECT s.id, s.user_id, u.handle, s.created_at, s.verdict, s.hidden, s.held,
@@ -19,13 +28,13 @@ WITH graded AS (
                OVER (PARTITION BY s.user_id ORDER BY s.created_at, s.id) AS attempts
     FROM submissions s JOIN users u ON u.id = s.user_id
     WHERE s.stage = :stage AND s.trial IS NULL AND s.verdict IS NOT NULL AND u.disabled_at IS NULL
-      AND (CAST(:until AS timestamptz) IS NULL OR s.created_at <= :until)
+      AND s.created_at <= :until
 ), first AS (
     SELECT DISTINCT ON (user_id) handle, created_at, attempts
     FROM graded WHERE verdict = ANY(:right) AND NOT hidden AND held IS NULL ORDER BY user_id, created_at, id
 )
-SELECT handle, created_at, attempts, rank() OVER (ORDER BY attempts) AS by_attempts FROM first ORDER BY created_at LIMIT :most
-"""
+"""  # noqa: S608 - put together from constants
+    + _RANKED.format(rows="first")
 )
 
 
@@ -40,6 +49,8 @@ class Right(NamedTuple):
 
 def right_first(database: Session, stage: str, until: datetime | None) -> list[Right]:
     """The earliest first; what is hidden, held or of a closed account does not count, as on every board."""
+    if until is None:
+        return [Right(*row) for row in database.execute(_NOW, {"stage": stage, "most": SHOWN})]
     right = [str(verdict) for verdict in (Verdict.ACCEPTED, Verdict.CORRECT, Verdict.GATE_MISSED)]
     asked = {"stage": stage, "until": until, "right": right, "most": SHOWN}
-    return [Right(*row) for row in database.execute(_RIGHT, asked)]
+    return [Right(*row) for row in database.execute(_THEN, asked)]

@@ -76,11 +76,12 @@ def reached(database: Session, user_id: int, stages: Mapping[str, Stage]) -> dic
 def latest_accepted(database: Session, stages: Mapping[str, Stage], count: int = 8) -> list[Latest]:
     """The newest accepted submission of each person and stage, newest first; frozen boards give nothing newer away."""
     newest = (
-        select(Submission, User.handle)
+        select(User.handle, Submission.stage, Submission.verdict, Submission.speedup, Submission.created_at)
         .join(User, User.id == Submission.user_id)
         .outerjoin(StageSwitch, StageSwitch.stage == Submission.stage)
         .where(
             Submission.verdict == Verdict.ACCEPTED,
+            Submission.trial.is_(None),
             User.disabled_at.is_(None),
             Submission.hidden.is_(False),
             Submission.held.is_(None),
@@ -91,11 +92,9 @@ def latest_accepted(database: Session, stages: Mapping[str, Stage], count: int =
         .limit(10 * count)
     )
     rows: dict[tuple[str, str], Latest] = {}
-    for submission, handle in database.execute(newest):
-        title = stages[submission.stage].spec.title
-        verdict, speedup = str(submission.verdict), submission.speedup
-        row = Latest(handle, submission.stage, title, verdict, speedup, submission.created_at)
-        rows.setdefault((handle, submission.stage), row)
+    for handle, stage, verdict, speedup, created_at in database.execute(newest):
+        row = Latest(handle, stage, stages[stage].spec.title, str(verdict), speedup, created_at)
+        rows.setdefault((handle, stage), row)
     return list(rows.values())[:count]
 
 
@@ -119,6 +118,7 @@ def now_running(database: Session, user_id: int | None) -> Now:
     if user_id is not None:
         mine = database.scalars(
             select(Submission)
+            .options(defer(Submission.source))
             .where(Submission.user_id == user_id, Submission.state.in_(open_states))
             .order_by(Submission.created_at)
             .limit(10)

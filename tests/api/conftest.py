@@ -241,7 +241,7 @@ class Graded:
         with transaction() as session:
             row = session.get_one(Submission, submission_id)
             row.state, row.verdict, row.reason = State.DONE, result.verdict, result.reason
-            row.held = result.held or None
+            row.held, row.mistake = result.held or None, result.mistake.name if result.mistake else None
             row.backend, row.gpu_model, row.speedup = result.backend, gpu, timing.speedup if timing else None
             row.claimed_at, row.finished_at = row.created_at, at or now()
             if at is not None:

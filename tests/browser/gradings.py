@@ -59,6 +59,7 @@ def store(session: Session, person: User, stage: Stage, result: Result, source: 
         claimed_at=at + timedelta(seconds=1), finished_at=at + timedelta(seconds=5), verdict=str(result.verdict),
         reason=result.reason, backend=str(result.backend), gpu_model="NVIDIA H200" if timing else None,
         speedup=timing.speedup if timing else None, held=result.held or None,
+        mistake=result.mistake.name if result.mistake else None,
     )  # fmt: skip
     session.add(row)
     session.flush()

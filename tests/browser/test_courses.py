@@ -14,7 +14,6 @@ from sqlalchemy.orm import Session
 
 from kernelgate.accounts import create_token, create_user
 from kernelgate.models import (
-    Announcement,
     Course,
     CourseRole,
     CourseStage,
@@ -32,6 +31,7 @@ from kernelgate.models import (
 from kernelgate.settings import ROOT
 from kernelgate.stage_folders import load_stages
 from kernelgate.stages import Stage
+from kernelgate.talk import Announcement
 from kernelgate.verdicts import Verdict
 from tests.browser.conftest import AXE, Open
 from tests.browser.gradings import store

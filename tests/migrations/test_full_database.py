@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, pool, text
 
@@ -12,6 +13,7 @@ from embedded import schema
 COUNT = 100_000
 FIRST, BOUND_S = "0001", 60.0
 FILL = """
+SET session_replication_role = replica;
 INSERT INTO users (handle, role) SELECT 'person' || n, 'submitter' FROM generate_series(1, 500) n;
 INSERT INTO submissions (id, user_id, stage, stage_hash, filename, source, source_hash, via, state, queue, round, attempt,
                          cancel_requested, hidden, verdict, reason, backend, gpu_model, speedup, created_at, finished_at)
@@ -40,6 +42,7 @@ SELECT (SELECT md5(string_agg(concat_ws('|', id, user_id, stage, stage_hash, sou
 """
 
 
+@pytest.mark.timeout(300)
 def test_revisions_go_back_and_forward_over_a_full_database(empty_database: str) -> None:
     schema.upgrade(empty_database)
     engine = create_engine(empty_database, poolclass=pool.NullPool)
@@ -47,6 +50,7 @@ def test_revisions_go_back_and_forward_over_a_full_database(empty_database: str)
         for statement in FILL.split(";\n"):
             if statement.strip():
                 connection.execute(text(statement), {"count": COUNT} if ":count" in statement else {})
+    with engine.connect() as connection:
         before = connection.execute(text(KEPT)).one()
     begun = time.monotonic()
     steps = len(list(ScriptDirectory(str(schema.MIGRATIONS)).walk_revisions())) - 1
@@ -60,4 +64,11 @@ def test_revisions_go_back_and_forward_over_a_full_database(empty_database: str)
     with engine.connect() as connection:
         assert connection.execute(text(KEPT)).one() == before
         assert connection.scalar(text("SELECT count(*) FROM submissions")) == COUNT
+        assert connection.scalar(text("SELECT sum(count) FROM judgings")) == COUNT
+        assert {row.kind for row in connection.execute(text("SELECT DISTINCT kind FROM places"))} == {
+            "first",
+            "right",
+            "best",
+            "timed",
+        }
     assert took < BOUND_S, f"{2 * steps} revisions took {took:.1f} s over {COUNT} submissions"

@@ -1,7 +1,7 @@
 """The migrated schema equals the models, and every revision can be taken back.
 
 Alembic's own comparison sees neither check constraints nor expression indexes, so Postgres' catalogue is compared as well.
-Triggers are the migrations' alone; tests/api/test_leaderboard.py shows what they do.
+Triggers and views are the migrations' alone; tests/api/test_leaderboard.py shows what they do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from kernelgate.tables import metadata
 
 COLUMNS = """
     SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default
-    FROM information_schema.columns WHERE table_schema = 'public'
+    FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
+    WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
 """
 CONSTRAINTS = """
     SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid)
@@ -26,6 +27,7 @@ CONSTRAINTS = """
 TRIGGERS = """
     SELECT tgrelid::regclass::text, tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
     UNION ALL SELECT 'function', proname, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+    UNION ALL SELECT 'view', viewname, definition FROM pg_views WHERE schemaname = 'public'
 """
 INDEXES = "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'"
 

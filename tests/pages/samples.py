@@ -238,7 +238,7 @@ def _judged(database: Session, row: Submission, result: Result) -> None:
     row.claimed_at, row.finished_at = row.created_at, row.created_at + timedelta(seconds=2)
     row.attempt = 1
     row.verdict, row.reason, row.backend = str(result.verdict), result.reason, str(result.backend)
-    row.held = result.held or None
+    row.held, row.mistake = result.held or None, result.mistake.name if result.mistake else None
     row.gpu_model, row.speedup = ("NVIDIA H200", timing.speedup) if timing else (None, None)
     database.add(
         ResultRow(

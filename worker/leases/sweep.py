@@ -89,7 +89,7 @@ def give_up(session: Session, row: Submission, why: str) -> None:
         backend=None if row.backend is None else Backend(row.backend),
         seed="",
     )
-    columns = {} if row.trial else {"verdict": result.verdict, "reason": result.reason, "held": None}
+    columns = {} if row.trial else {"verdict": result.verdict, "reason": result.reason, "held": None, "mistake": None}
     graded = lifecycle.Graded(result, "sweeper")
     lifecycle.change(session, lifecycle.GIVE_UP, Submission.id == row.id, graded=graded, columns=columns)
 
