@@ -55,6 +55,10 @@ def top(x: Array) -> Array:
     return x.max(axis=-1, keepdims=True)
 
 
+def tops_of_threads(x: Array, block: int) -> Array:
+    return np.stack([x[:, at % block :: block].max(axis=1) for at in range(x.shape[1])], axis=1)
+
+
 def softmax(x: Array, add: Add, m: Array | None = None) -> Array:
     weight = exp(x - (top(x) if m is None else m))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -127,6 +131,7 @@ def of_softmax(add: Add, other: bool) -> dict[str, Kernel]:
     return {
         "no_maximum": lambda x: softmax(x, add, np.zeros((1, 1), np.float32)),
         "maximum_starts_at_zero": lambda x: softmax(x, add, np.maximum(top(x), 0)),
+        "maximum_of_a_thread": lambda x: softmax(x, add, tops_of_threads(x, block)),
         "not_normalised": lambda x: exp(x - top(x)),
         "by_column": lambda x: softmax(x.T, add).T,
         "powers_of_two": lambda x: np.exp2(x - top(x)) / add(np.exp2(x - top(x))),
