@@ -1,6 +1,7 @@
 """What is said of a submission that breaks the contract, or that raises."""
 
 import faulthandler
+import os
 import traceback
 from contextlib import contextmanager
 
@@ -11,11 +12,14 @@ BEFORE_THE_END_S = 0.3
 @contextmanager
 def saying_where(seconds):
     """Writes to the error stream which line runs shortly before the time is over: whoever ends the process reads it there."""
+    watched = os.getpid()
     faulthandler.dump_traceback_later(max(seconds - BEFORE_THE_END_S, seconds / 2), file=2)
     try:
         yield
     finally:
-        faulthandler.cancel_dump_traceback_later()
+        # A process that the submission forked lacks the thread that watches, and would wait for it for ever.
+        if os.getpid() == watched:
+            faulthandler.cancel_dump_traceback_later()
 
 
 class Violation(Exception):  # noqa: N818 - drivers raise it as a statement about the submission
