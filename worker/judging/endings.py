@@ -78,7 +78,7 @@ def line_at_the_end(finished: Finished, files: Collection[str]) -> str:
 
     Submitted code can write the same: this is shown, and decides nothing.
     """
-    _, timed_out, said = finished.stderr.decode(errors="replace").rpartition("Timeout (")
+    _, timed_out, said = finished.stderr.decode(errors="replace").rpartition("Stack (most recent call first):")
     for file, line, function in _FRAME.findall(said) if timed_out else ():
         if file in files:
             inside = "" if function == "<module>" else f", in {printable(function, limit=60)}"

@@ -16,7 +16,7 @@ from worker.sandbox import End, Finished
 def test_a_time_limit_names_torch_compile_where_its_compiler_ran(end: End, module: str, said: bool) -> None:
     """A file that is slow to load on a busy machine has nothing to do with it."""
     compiler, own = f'File "/usr/lib/torch/{module}", line 8 in f', 'File "a.py", line 3 in <module>'
-    stack = f"Timeout (0:00:03.7)!\nThread 1:\n  {compiler}\n  {own}\n"
+    stack = f"Stack (most recent call first):\n  {compiler}\n  {own}\n"
     finished = Finished(end, None, None, b"", stack.encode(), 4000.0, 100.0, {})
     loading, running = (
         end_failure(finished, case, Limits(case_s=4), " It was at line 3.") for case in (None, "tokens_8")
@@ -28,8 +28,7 @@ def test_a_time_limit_names_torch_compile_where_its_compiler_ran(end: End, modul
 
 
 STACK = b"""printed
-Timeout (0:00:09.700000)!
-Thread 0x00007f (most recent call first):
+Stack (most recent call first):
   File "/usr/lib/torch/functional.py", line 80 in einsum
   File "tiles.py", line 5 in merged
   File "update.py", line 12 in update
@@ -48,7 +47,7 @@ Thread 0x00007f (most recent call first):
             ["tiles.py"],
             " It was at line 5, in \N{REPLACEMENT CHARACTER}[31m",
         ),
-        (STACK.replace(b"Timeout", b"Time"), ["update.py"], ""),
+        (STACK.replace(b"Stack", b"Pile"), ["update.py"], ""),
         (b"", ["update.py"], ""),
     ],
 )

@@ -175,7 +175,7 @@ def test_a_time_limit_says_which_line_ran(stage: Stage, sandbox: Sandbox, name: 
         lines[at:at] = [f"    {line}" for line in host.splitlines()]
         text = "\n".join(lines) + "\n"
     job = job_for(stage, sandbox, text)
-    limits = job.stage.spec.limits.model_copy(update={"case_s": 3.0})
+    limits = job.stage.spec.limits.model_copy(update={"case_s": 5.0})
     job.stage = Stage(
         job.stage.folder, job.stage.spec.model_copy(update={"limits": limits}), job.stage.files, job.stage.form
     )
