@@ -38,7 +38,7 @@ class Kernels:
 def batches(programs, order):
     """Which programs run side by side, batch after batch: as they are numbered, or mixed into `parts` batches by a seed."""
     if order is None:
-        return [range(first, min(first + SIDE_BY_SIDE, programs)) for first in range(0, programs, SIDE_BY_SIDE)]
+        return (range(first, min(first + SIDE_BY_SIDE, programs)) for first in range(0, programs, SIDE_BY_SIDE))
     parts = min(programs, max(order["parts"], -(-programs // SIDE_BY_SIDE)))
     return np.array_split(np.random.default_rng(order["seed"]).permutation(programs), parts)
 
