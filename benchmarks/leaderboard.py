@@ -19,7 +19,6 @@ import platform
 import shutil
 import statistics
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +30,7 @@ sys.path.insert(0, str(ROOT))
 import psycopg  # noqa: E402
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 
+from benchmarks.processors import settled  # noqa: E402
 from benchmarks.served import served  # noqa: E402
 from kernelgate.settings import Settings  # noqa: E402
 
@@ -121,16 +121,6 @@ class Reader:
     def _cpu_ms(self) -> float:
         found = self.inside.send("Performance.getMetrics")["metrics"]
         return 1000 * float(next(each["value"] for each in found if each["name"] == "ProcessTime"))
-
-
-def settled() -> float:
-    """Waits, three seconds at most, until no more than one process wants to run; returns the load average of a minute."""
-    for _ in range(30):
-        running = int(Path("/proc/loadavg").read_text().split()[3].split("/")[0])
-        if running <= 2:  # this process is one of them
-            break
-        time.sleep(0.1)
-    return os.getloadavg()[0]
 
 
 def measure(url: str, opens: int) -> dict[str, Any]:

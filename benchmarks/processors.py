@@ -1,8 +1,9 @@
-"""What the processes of a benchmark spend of the processors: what another's load on this machine shows in least."""
+"""What the processes of a benchmark spend of the processors, in which another's load shows least; and a quiet moment."""
 
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -23,3 +24,13 @@ def spent_ms() -> float:
     while more := {each for each, parent in parents.items() if parent in ours} - ours:
         ours |= more
     return sum(1000 * spent[each] / _TICKS for each in ours - {os.getpid()})
+
+
+def settled() -> float:
+    """Waits, three seconds at most, until no more than one process wants to run; returns the load average of a minute."""
+    for _ in range(30):
+        running = int(Path("/proc/loadavg").read_text().split()[3].split("/")[0])
+        if running <= 2:  # this process is one of them
+            break
+        time.sleep(0.1)
+    return os.getloadavg()[0]
