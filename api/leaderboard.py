@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from sqlalchemy import TextClause, text
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from kernelgate.stages import Ranking
@@ -57,32 +57,28 @@ WITH newest AS (
 )
 """
 
-_ENTRY = "handle, {id}, created_at, attempts, gpu_model, speedup, speedup_low, speedup_high"
-_FIRST = """
-SELECT rank() OVER (ORDER BY created_at) AS rank, {entry} FROM {rows} AS first ORDER BY created_at, {id}
-"""
-_TIMED = """
-SELECT 0 AS rank, {entry} FROM {rows} AS timed
-WHERE speedup IS NOT NULL AND gpu_model IS NOT NULL ORDER BY speedup DESC, created_at, {id}
-"""
+_ENTRY = "handle, id, created_at, attempts, gpu_model, speedup, speedup_low, speedup_high"
+_FIRST = f"""
+SELECT rank() OVER (ORDER BY created_at) AS rank, {_ENTRY} FROM {{rows}} AS first ORDER BY created_at, id
+"""  # noqa: S608
+_TIMED = f"""
+SELECT 0 AS rank, {_ENTRY} FROM {{rows}} AS timed
+WHERE speedup IS NOT NULL AND gpu_model IS NOT NULL ORDER BY speedup DESC, created_at, id
+"""  # noqa: S608
 _FIRST_THEN = "(SELECT DISTINCT ON (user_id) * FROM accepted ORDER BY user_id, created_at, id)"
 _BEST_THEN = (
     "(SELECT DISTINCT ON (user_id, gpu_model) * FROM accepted "
     "ORDER BY user_id, gpu_model, speedup DESC NULLS LAST, created_at, id)"
 )
-_NOW = (
-    "(SELECT p.*, u.handle FROM places p JOIN users u ON u.id = p.user_id "
-    "WHERE p.stage = :stage AND p.kind IN ({kinds}) AND u.disabled_at IS NULL)"
-)
 
 
-def _then(statement: str, rows: str) -> TextClause:
-    return text(_ACCEPTED + statement.format(entry=_ENTRY.format(id="id"), rows=rows, id="id"))
-
-
-def _now(statement: str, *kinds: str) -> TextClause:
-    rows = _NOW.format(kinds=", ".join(f"'{kind}'" for kind in kinds))
-    return text(statement.format(entry=_ENTRY.format(id="submission_id"), rows=rows, id="submission_id"))
+def placed(*kinds: str) -> str:
+    """A query of the places of these kinds in :stage as they are now, of enabled accounts, with their handles."""
+    listed = ", ".join(f"'{kind}'" for kind in kinds)
+    return (
+        "(SELECT p.*, p.submission_id AS id, u.handle FROM places p JOIN users u ON u.id = p.user_id "  # noqa: S608
+        f"WHERE p.stage = :stage AND p.kind IN ({listed}) AND u.disabled_at IS NULL)"
+    )
 
 
 class Each(StrEnum):
@@ -95,11 +91,11 @@ class Each(StrEnum):
 
 
 _STATEMENTS = {
-    (Ranking.FIRST_ACCEPTED, Each.PERSON): (_now(_FIRST, "first"), _then(_FIRST, _FIRST_THEN)),
-    (Ranking.SPEEDUP, Each.PERSON): (_now(_TIMED, "best"), _then(_TIMED, _BEST_THEN)),
-    (Ranking.SPEEDUP, Each.SUBMISSION): (_now(_TIMED, "best", "timed"), _then(_TIMED, "accepted")),
+    (Ranking.FIRST_ACCEPTED, Each.PERSON): (_FIRST, placed("first"), _FIRST_THEN),
+    (Ranking.SPEEDUP, Each.PERSON): (_TIMED, placed("best"), _BEST_THEN),
+    (Ranking.SPEEDUP, Each.SUBMISSION): (_TIMED, placed("best", "timed"), "accepted"),
 }
-"""What asks for a board as it is, and as it was."""
+"""What asks for a board, and of which rows: as it is, and as it was."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,10 +171,9 @@ def board(
 
 def _board(database: Session, stage: str, ranking: Ranking, each: Each, until: datetime | None) -> Board:
     each = Each.PERSON if ranking is Ranking.FIRST_ACCEPTED else each
-    now, then = _STATEMENTS[ranking, each]
-    found = (
-        database.execute(then, {"stage": stage, "until": until}) if until else database.execute(now, {"stage": stage})
-    )
+    statement, now, then = _STATEMENTS[ranking, each]
+    asked = _ACCEPTED + statement.format(rows=then) if until else statement.format(rows=now)
+    found = database.execute(text(asked), {"stage": stage, **({"until": until} if until else {})})
     if ranking is Ranking.FIRST_ACCEPTED:
         return Board((), {None: Places(tuple(Entry(*row) for row in found))})
     by_model: dict[str | None, list[Entry]] = {}

@@ -87,10 +87,8 @@ def marks(
         if rules.rule == PointsRule.RATIO and rules.stage not in worked.options
     }
     found: dict[Place, Mark] = {}
-    alone, jointly = (
-        [rules for rules in term.rules if not rules.joint],
-        [rules for rules in term.rules if rules.joint],
-    )
+    alone = [rules for rules in term.rules if not rules.joint]
+    jointly = [rules for rules in term.rules if rules.joint]
     for members, teamed in _units(term):
         rows = jointly if teamed else alone if term.team(members[0]) else term.rules
         options, key = [], tuple(members)

@@ -8,18 +8,14 @@ from typing import NamedTuple
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from api.leaderboard import placed
 from kernelgate.verdicts import Verdict
 
 SHOWN = 50
 _RANKED = """
 SELECT handle, created_at, attempts, rank() OVER (ORDER BY attempts) AS by_attempts FROM {rows} ORDER BY created_at LIMIT :most
 """
-_NOW = text(
-    _RANKED.format(
-        rows="(SELECT * FROM places p JOIN (SELECT id AS user_id, handle, disabled_at FROM users) u USING (user_id) "
-        "WHERE p.stage = :stage AND p.kind = 'right' AND u.disabled_at IS NULL) AS first"
-    )
-)
+_NOW = text(_RANKED.format(rows=f"{placed('right')} AS first"))
 _THEN = text(
     """
 WITH graded AS (
