@@ -52,10 +52,8 @@ class Writer:
     def __init__(self):
         self.lines, self.names, self.types, self.depth = [], {}, {}, 0
         self.functions = 0
-        self.origins, self.origin = (
-            [],
-            0,
-        )  # lines of the submitted file: of each line here, and of the operation in hand
+        # Lines of the submitted file: of each line here, and of the operation in hand.
+        self.origins, self.origin = [], 0
 
     def put(self, text):
         self.lines.append("    " * self.depth + text)

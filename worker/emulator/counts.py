@@ -28,7 +28,7 @@ class Place(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     kernel: Annotated[str, StringConstraints(max_length=2000)]
-    pc: Annotated[str, StringConstraints(pattern=r"^0x[0-9a-f]{1,16}$")]
+    pc: findings.Address
     array: Annotated[str, StringConstraints(pattern=r"^[\w$:.<>, ]{0,200}$")]
     size: Literal[1, 2, 4, 8, 16]
     shared: bool

@@ -88,17 +88,23 @@ def line_at_the_end(finished: Finished, files: Collection[str]) -> str:
 
 
 def end_failure(
-    finished: Finished, case: str | None, limits: StageLimits, at: str = "", doing: str = "while it was loaded"
+    finished: Finished,
+    case: str | None,
+    limits: StageLimits,
+    files: Collection[str] = (),
+    doing: str = "while it was loaded",
 ) -> Failure:
     """The verdict on a sandboxed process that is gone though more was asked of it. Its exit status means nothing.
 
-    at: a sentence on where it was. doing: what it did, where that was for no case.
+    files: those of the submission, the main one first, where the process says which line runs. doing: what it did, where that
+    was for no case.
     """
     where = f"in case {case}" if case else doing
     match finished.end:
         case End.KILLED:
             raise Cancelled
         case End.WALL | End.CPU:
+            at = line_at_the_end(finished, files)
             compiling = _COMPILER if _COMPILES.search(finished.stderr) else ""
             return Failure(Reason.TIME_LIMIT, f"Stopped after {limits.case_s:g} s {where}.{at}{compiling}", case=case)
         case End.MEMORY:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from kernelgate.protocol import Table
 
 ROWS = 12
-LANE_BYTES = 32
-"""Of a sector. A multiprocessor takes four of them in the time of a pass over shared memory's banks."""
 SECTORS_A_PASS = 4
+"""Sectors of 32 bytes that a multiprocessor takes in the time of a pass over shared memory's banks."""
 
 
 @dataclass(frozen=True)

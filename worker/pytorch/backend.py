@@ -21,7 +21,7 @@ from kernelgate.verdicts import Phase
 from worker.judging import frames
 from worker.judging.arrays import RawTensor
 from worker.judging.driver import driver
-from worker.judging.endings import end_failure, failure_of, forged, line_at_the_end, mistake_of, sandbox_limits
+from worker.judging.endings import end_failure, failure_of, forged, mistake_of, sandbox_limits
 from worker.judging.failures import Failure
 from worker.judging.grader import Arrays
 from worker.judging.job import CaseRun, Job
@@ -194,7 +194,7 @@ class Execution:
         except SessionEnded as ended:
             self.finished = ended.finished
             files = [self.job.stage.spec.file, *self.job.beside]
-            raise end_failure(ended.finished, case, limits, line_at_the_end(ended.finished, files)) from None
+            raise end_failure(ended.finished, case, limits, files) from None
         except frames.MalformedFrameError as error:
             raise forged(error, case) from None
 

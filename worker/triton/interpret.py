@@ -21,7 +21,7 @@ from worker.judging import frames
 from worker.judging.arrays import RawTensor
 from worker.judging.comparison import compare
 from worker.judging.device_faults import check_repeat, input_changed
-from worker.judging.endings import end_failure, line_at_the_end, sandbox_limits
+from worker.judging.endings import end_failure, sandbox_limits
 from worker.judging.failures import Failure
 from worker.judging.frames import printable
 from worker.judging.grader import Arrays
@@ -272,8 +272,8 @@ class Interpreter:
             raise self._ended(ended.finished, case) from None
 
     def _ended(self, finished: Finished, case: Case) -> Failure:
-        at = line_at_the_end(finished, [self.job.stage.spec.file])
-        return end_failure(finished, case.name, self.job.stage.spec.limits, at)
+        spec = self.job.stage.spec
+        return end_failure(finished, case.name, spec.limits, [spec.file])
 
     def _fault(self, header: frames.Header, case: Case) -> Failure:
         reason = frames.text(header, "reason", limit=40)

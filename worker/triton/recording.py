@@ -13,7 +13,7 @@ from kernelgate.stages import Case
 from kernelgate.verdicts import Phase
 from worker.judging import frames
 from worker.judging.driver import driver
-from worker.judging.endings import end_failure, failure_of, forged, line_at_the_end, sandbox_limits
+from worker.judging.endings import end_failure, failure_of, forged, sandbox_limits
 from worker.judging.failures import Failure
 from worker.judging.job import Job
 from worker.recording.placement import Buffer, Edge, Slots
@@ -121,7 +121,6 @@ class Recorder:
     def __init__(self, job: Job, target: Target) -> None:
         self.job = job
         self.target = target
-        self._doing = "while it was loaded"
 
     def record(self, orders: list[Order]) -> dict[str, Recording | Failure]:
         """Recordings, or what went wrong, by case: of all, or of those up to the first in order that went wrong.
@@ -139,7 +138,6 @@ class Recorder:
         ):
             try:
                 self._load(session)
-                self._doing = "while its host code ran"
                 return self._collect(session, orders)
             finally:
                 finished = session.finish()
@@ -162,7 +160,7 @@ class Recorder:
             "properties": dict(self.target.properties),
             "values_only": self.target.values_only,
         }
-        header, _ = self._exchange(session, frames.encode(order), None)
+        header, _ = self._exchange(session, frames.encode(order), "while it was loaded")
         if header.get("kind") != "loaded":
             raise self._failure(header, None)
 
@@ -176,7 +174,7 @@ class Recorder:
         message = frames.encode({"kind": "record"}, listed)
         while waiting and not _decided(orders, found):
             try:
-                header, payload = self._exchange(session, message, None)
+                header, payload = self._exchange(session, message, "while its host code ran")
             except Failure as failure:  # what ends the process takes the other cases along; those that came count
                 return {**dict.fromkeys((part.order.case.name for part in waiting.values()), failure), **found}
             message = b""
@@ -199,7 +197,7 @@ class Recorder:
             message = f"Case {case}: the recording is damaged ({error}); the submission wrote where it should not."
             return Failure(Reason.TAPE_DAMAGED, message, case=case)
 
-    def _exchange(self, session: Session, message: bytes, case: str | None) -> tuple[frames.Header, bytes]:
+    def _exchange(self, session: Session, message: bytes, doing: str) -> tuple[frames.Header, bytes]:
         limits = self.job.stage.spec.limits
         deadline = time.monotonic() + limits.case_s
 
@@ -212,10 +210,9 @@ class Recorder:
             return frames.receive(read, max_payload=MAX_PAYLOAD)
         except SessionEnded as ended:
             files = [self.job.stage.spec.file, *self.job.beside]
-            at = line_at_the_end(ended.finished, files)
-            raise end_failure(ended.finished, case, limits, at, self._doing) from None
+            raise end_failure(ended.finished, None, limits, files, doing) from None
         except frames.MalformedFrameError as error:
-            raise forged(error, case) from None
+            raise forged(error, None) from None
 
     def _failure(self, header: frames.Header, case: str | None) -> Failure:
         """What a case or the loading ended with, in the words that every backend uses."""
