@@ -23,6 +23,7 @@ import uvicorn
 from api.app import create_app
 from kernelgate.accounts import create_token, create_user, find_user
 from kernelgate.db import engine, notify, transaction
+from kernelgate.lifecycle import columns_of
 from kernelgate.models import EventRow, ResultRow, Role, Scope, StageVersion, Submission, WorkerRow, now
 from kernelgate.protocol import EventKind, NamedMistake, Result, Timing, WrongTensor
 from kernelgate.settings import settings
@@ -240,9 +241,9 @@ class Graded:
         timing = result.timing
         with transaction() as session:
             row = session.get_one(Submission, submission_id)
-            row.state, row.verdict, row.reason = State.DONE, result.verdict, result.reason
-            row.held, row.mistake = result.held or None, result.mistake.name if result.mistake else None
-            row.backend, row.gpu_model, row.speedup = result.backend, gpu, timing.speedup if timing else None
+            row.state = State.DONE
+            for name, value in {**columns_of(result), "gpu_model": gpu}.items():
+                setattr(row, name, value)
             row.claimed_at, row.finished_at = row.created_at, at or now()
             if at is not None:
                 row.created_at = at

@@ -78,9 +78,8 @@ def gallery(*, worker: bool) -> Iterator[Gallery]:
                 children.append(Child(process, command, log=root / f"{process}.log", env=environment(values)))
                 children[-1].start()
             url = f"http://127.0.0.1:{values.port}"
-            wait_until_ready(
-                url, children, within_s=300
-            )  # no test: on a busy machine it comes up late rather than not at all
+            # No test: on a busy machine it comes up late rather than not at all.
+            wait_until_ready(url, children, within_s=300)
             yield Gallery(url, token, pages)
         finally:
             for child in reversed(children):

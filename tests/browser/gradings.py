@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 from sqlalchemy.orm import Session
 
+from kernelgate.lifecycle import columns_of
 from kernelgate.models import ResultRow, Submission, User, now
 from kernelgate.protocol import CaseReport, Result
 from kernelgate.stages import Backend, Ranking, Stage
@@ -56,10 +57,8 @@ def store(session: Session, person: User, stage: Stage, result: Result, source: 
     row = Submission(
         user_id=person.id, stage=stage.name, stage_hash=stage.hash, filename=stage.spec.file, source=source,
         source_hash=hashlib.sha256(source).hexdigest(), via="web", created_at=at, state=State.DONE, attempt=1,
-        claimed_at=at + timedelta(seconds=1), finished_at=at + timedelta(seconds=5), verdict=str(result.verdict),
-        reason=result.reason, backend=str(result.backend), gpu_model="NVIDIA H200" if timing else None,
-        speedup=timing.speedup if timing else None, held=result.held or None,
-        mistake=result.mistake.name if result.mistake else None,
+        claimed_at=at + timedelta(seconds=1), finished_at=at + timedelta(seconds=5),
+        **{**columns_of(result), "gpu_model": "NVIDIA H200" if timing else None},
     )  # fmt: skip
     session.add(row)
     session.flush()

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from kernelgate.accounts import create_user
+from kernelgate.lifecycle import columns_of
 from kernelgate.models import EventRow, ResultRow, StageVersion, Submission, User, WorkerRow, now
 from kernelgate.protocol import (
     CaseReport,
@@ -237,9 +238,8 @@ def _judged(database: Session, row: Submission, result: Result) -> None:
     timing = result.timing
     row.claimed_at, row.finished_at = row.created_at, row.created_at + timedelta(seconds=2)
     row.attempt = 1
-    row.verdict, row.reason, row.backend = str(result.verdict), result.reason, str(result.backend)
-    row.held, row.mistake = result.held or None, result.mistake.name if result.mistake else None
-    row.gpu_model, row.speedup = ("NVIDIA H200", timing.speedup) if timing else (None, None)
+    for name, value in {**columns_of(result), "gpu_model": "NVIDIA H200" if timing else None}.items():
+        setattr(row, name, value)
     database.add(
         ResultRow(
             submission_id=row.id, round=row.round, attempt=1, worker="cpu-1", verdict=str(result.verdict),
