@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import shutil
 import statistics
 import sys
@@ -30,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 import psycopg  # noqa: E402
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 
-from benchmarks.processors import settled  # noqa: E402
+from benchmarks.processors import machine, settled  # noqa: E402
 from benchmarks.served import served  # noqa: E402
 from kernelgate.settings import Settings  # noqa: E402
 
@@ -151,12 +149,11 @@ def main() -> None:
     stated = parser.parse_args()
     with board(stated.people) as url:
         found = measure(url, stated.opens)
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     loads = found["load_averages"]
-    result = {"people": stated.people, "machine": machine, **found}
+    result = {"people": stated.people, "machine": machine(), **found}
     stated.output.parent.mkdir(parents=True, exist_ok=True)
     stated.output.write_text(json.dumps(result, indent=2) + "\n")
-    print(f"{stated.people} people; {machine}; load average {min(loads)} to {max(loads)}")
+    print(f"{stated.people} people; {machine()}; load average {min(loads)} to {max(loads)}")
     for name in ("open_ms", "again_ms", "first_byte_ms", "painted_ms", "renderer_cpu_ms"):
         values = found[name]
         median = statistics.median(values)

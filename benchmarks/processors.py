@@ -1,12 +1,17 @@
-"""What the processes of a benchmark spend of the processors, in which another's load shows least; and a quiet moment."""
+"""The machine of a benchmark: what its processes spend of the processors, in which another's load shows least."""
 
 from __future__ import annotations
 
 import os
+import platform
 import time
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def machine() -> str:
+    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
 def spent_ms() -> float:

@@ -67,9 +67,8 @@ def measured(page: Page, url: str, opens: int, tries: int) -> dict[str, list[flo
     page.locator(".cm-lint-marker-error").first.wait_for(timeout=300_000)
     found: dict[str, list[float]] = {name: [] for name in ASKED}
     for _ in range(opens):
-        page.goto(
-            f"{url}/stages", wait_until="load"
-        )  # from where students come; an empty page has a process of its own
+        # From where students come: chromium gives an empty page a process of its own.
+        page.goto(f"{url}/stages", wait_until="load")
         settled()
         page.goto(f"{url}/stages/{STAGE}", wait_until="load")
         found["stage page, load event"].append(page.evaluate(_LOAD))

@@ -19,7 +19,6 @@ import copy
 import hashlib
 import json
 import os
-import platform
 import random
 import re
 import shutil
@@ -42,7 +41,7 @@ from psycopg.types.json import Jsonb  # noqa: E402
 from sqlalchemy import create_engine, pool  # noqa: E402
 from sqlalchemy.orm import Session  # noqa: E402
 
-from benchmarks.processors import spent_ms  # noqa: E402
+from benchmarks.processors import machine, spent_ms  # noqa: E402
 from benchmarks.served import served  # noqa: E402
 from kernelgate.accounts import create_token, create_user  # noqa: E402
 from kernelgate.models import (  # noqa: E402
@@ -405,10 +404,6 @@ def show_asked(found: dict[str, Any]) -> None:
         values = {**found["fetched_ms"], **found["opened_ms"]}[name]
         value = statistics.median(values[1:] or values)
         print(f"{name:48} {value:10.1f} ms, at most {most:.0f}: {'met' if value <= most else 'MISSED'}")
-
-
-def machine() -> str:
-    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
 def serve(people: int, stages: int, attempts: int) -> None:
